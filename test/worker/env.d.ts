@@ -1,0 +1,15 @@
+/** What tests that run inside workerd see: the helpers of `cloudflare:test`, the bindings of wrangler.toml, and the migrations. */
+/// <reference types="@cloudflare/vitest-plugin/types" />
+
+declare namespace Cloudflare {
+  interface GlobalProps {
+    mainModule: typeof import('./test-worker.ts');
+  }
+  interface Env {
+    DB: D1Database;
+    PLANS: DurableObjectNamespace<import('./test-worker.ts').PlanObject>;
+    PROJECTS: DurableObjectNamespace<import('./test-worker.ts').ProjectObject>;
+    AUTH_MODE: string;
+    TEST_MIGRATIONS: import('cloudflare:test').D1Migration[];
+  }
+}

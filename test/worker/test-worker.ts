@@ -1,0 +1,2 @@
+/** Entry of the Worker under test. */
+export { default, PlanObject, ProjectObject } from '../../src/worker.ts';

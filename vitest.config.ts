@@ -1,0 +1,60 @@
+/**
+ * Three runners in one configuration:
+ *   unit    pure code in Node, in parallel;
+ *   worker  objects and storage inside workerd, without isolation (each test uses names of its own, which is four times faster);
+ *   e2e     real server processes, one file after the other.
+ */
+import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin';
+import { defineConfig } from 'vitest/config';
+
+const workerTests = ['test/objects/**/*.test.ts', 'test/storage/**/*.test.ts'];
+const e2eTests = ['test/e2e/**/*.test.ts'];
+
+// Read by wrangler and miniflare inside this process: nothing may call out while tests run.
+process.env['CLOUDFLARE_CF_FETCH_ENABLED'] = 'false';
+process.env['WRANGLER_SEND_METRICS'] = 'false';
+process.env['WRANGLER_SEND_ERROR_REPORTS'] = 'false';
+process.env['WRANGLER_HIDE_BANNER'] = 'true';
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          environment: 'node',
+          include: ['test/**/*.test.ts'],
+          exclude: [...workerTests, ...e2eTests],
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest(async () => ({
+            main: './test/worker/test-worker.ts',
+            wrangler: { configPath: './wrangler.toml' },
+            miniflare: { bindings: { TEST_MIGRATIONS: await readD1Migrations('./migrations') } },
+          })),
+        ],
+        test: {
+          name: 'worker',
+          include: workerTests,
+          setupFiles: ['./test/support/apply-migrations.ts'],
+          isolate: false,
+          fileParallelism: false,
+          maxWorkers: 1,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          environment: 'node',
+          include: e2eTests,
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});

@@ -1,0 +1,261 @@
+/**
+ * What the application needs from the outside, as small interfaces over plain data. Adapters live in storage/ (D1 and object stubs)
+ * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
+ */
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { KeyKind, Role } from '../core/principal.ts';
+import type { Refusal } from '../core/refusal.ts';
+import type { Result } from '../core/result.ts';
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  nowMs(): number;
+}
+
+export interface Ids {
+  ulid(): string;
+  /** Unguessable text of 256 bits, URL-safe. */
+  secret(): string;
+}
+
+/* ------------------------------------------------------------------ registry (D1) */
+
+export interface KeyRecord {
+  readonly org: string;
+  readonly id: string;
+  readonly name: string;
+  readonly kind: KeyKind;
+  readonly roles: readonly Role[];
+  /** SHA-256 of the secret part; the secret itself is never stored. */
+  readonly secretHash: string;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly revokedAt: string | null;
+}
+
+export interface KeyStore {
+  /** By key id alone: the id is unguessable and the org is what we are finding out. */
+  find(id: string): Promise<KeyRecord | null>;
+  create(record: KeyRecord): Promise<void>;
+  list(org: string): Promise<readonly KeyRecord[]>;
+  /** False when the org has no such key. Revoking twice keeps the first time. */
+  revoke(org: string, id: string, at: string): Promise<boolean>;
+  /** Live human keys of the org with the right to approve; decides whether separation of requester applies. */
+  countApprovers(org: string, now: string): Promise<number>;
+}
+
+/** A named document of the org: actions now, profiles and more later. `body` has been validated by its owner in core. */
+export interface NamedDocument {
+  readonly org: string;
+  readonly name: string;
+  readonly version: number;
+  readonly body: JsonObject;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export interface ActionStore {
+  get(org: string, name: string): Promise<NamedDocument | null>;
+  list(org: string): Promise<readonly NamedDocument[]>;
+  /** Creates; answers false when the name is taken. */
+  add(document: NamedDocument): Promise<boolean>;
+  /** Actions of every org that the deployment marks public, for the public card. */
+  listPublic(): Promise<readonly NamedDocument[]>;
+}
+
+export interface ProjectRecord {
+  readonly org: string;
+  readonly name: string;
+  readonly settings: JsonObject;
+  readonly createdAt: string;
+}
+
+export interface ProjectStore {
+  get(org: string, name: string): Promise<ProjectRecord | null>;
+  list(org: string): Promise<readonly ProjectRecord[]>;
+  add(record: ProjectRecord): Promise<boolean>;
+}
+
+export interface SessionRecord {
+  readonly org: string;
+  readonly id: string;
+  readonly actorName: string | null;
+  readonly status: 'open' | 'closed';
+  readonly createdAt: string;
+  readonly closedAt: string | null;
+  readonly createdBy: string;
+}
+
+export interface SessionStore {
+  get(org: string, id: string): Promise<SessionRecord | null>;
+  list(org: string): Promise<readonly SessionRecord[]>;
+  /** Creates unless it exists; answers the stored record either way. */
+  ensure(record: SessionRecord): Promise<SessionRecord>;
+  close(org: string, id: string, at: string): Promise<boolean>;
+}
+
+export interface ConfigStore {
+  /** `scope` is `org` or `project:<name>`. */
+  get(org: string, scope: string, key: string): Promise<JsonValue | null>;
+  set(org: string, scope: string, key: string, value: JsonValue): Promise<void>;
+  list(org: string, scope: string): Promise<ReadonlyMap<string, JsonValue>>;
+}
+
+/** One row per plan for queries across plans; the object is the truth, this follows it by at most one write. */
+export interface PlanIndexRow {
+  readonly org: string;
+  readonly planId: string;
+  readonly sessionId: string;
+  readonly actionName: string;
+  readonly project: string | null;
+  readonly profile: string;
+  readonly phase: string;
+  readonly state: string;
+  /** Version-neutral A2A state, kept so that lists filter without opening objects. */
+  readonly taskState: string;
+  readonly createdBy: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  /** When the A2A status last changed; the order of lists. */
+  readonly statusAt: string;
+  /** Log position that this row reflects; 0 = made, not committed yet, hidden from lists. */
+  readonly seq: number;
+  /** When the object should be awake next; null = nothing to do. The sweeper wakes what is overdue. */
+  readonly wakeAt: string | null;
+  readonly pendingApprovals: number;
+}
+
+export interface PlanListQuery {
+  readonly org: string;
+  readonly sessionId?: string;
+  readonly actionName?: string;
+  readonly project?: string;
+  readonly phase?: string;
+  readonly state?: string;
+  readonly taskState?: string;
+  readonly statusAtOrAfter?: string;
+  readonly withPendingApprovals?: boolean;
+  /** Opaque cursor from the page before. */
+  readonly pageToken?: string;
+  readonly pageSize: number;
+}
+
+export interface PlanListPage {
+  readonly rows: readonly PlanIndexRow[];
+  readonly nextPageToken: string;
+  readonly totalSize: number;
+}
+
+export interface PlanIndex {
+  /** Before the plan's first commit; false when the id exists in the org. */
+  reserve(row: PlanIndexRow): Promise<boolean>;
+  /** Idempotent and order-free: a row with a lower seq than the stored one changes nothing. */
+  upsert(row: PlanIndexRow): Promise<void>;
+  get(org: string, planId: string): Promise<PlanIndexRow | null>;
+  /** Newest status first, then id. A token that is not ours is refused. */
+  list(query: PlanListQuery): Promise<Result<PlanListPage, Refusal>>;
+  /** Plans of a session that wait, newest first (at most `limit`). */
+  listWaiting(org: string, sessionId: string, limit: number): Promise<readonly PlanIndexRow[]>;
+  listOverdue(before: string, limit: number): Promise<readonly PlanIndexRow[]>;
+}
+
+export interface AuditRow {
+  readonly org: string;
+  readonly planId: string;
+  readonly seq: number;
+  readonly at: string;
+  readonly eventType: string;
+  readonly guardName: string;
+  readonly result: 'allowed' | 'denied';
+  readonly reason: string | null;
+  readonly actorKind: string;
+  readonly actorId: string;
+  readonly context: JsonObject;
+  readonly hash: string;
+}
+
+export interface AuditStore {
+  /** Idempotent by (plan, seq). */
+  append(rows: readonly AuditRow[]): Promise<void>;
+  list(org: string, planId: string, afterSeq: number, limit: number): Promise<readonly AuditRow[]>;
+}
+
+export interface IdempotencyClaim {
+  readonly org: string;
+  readonly keyId: string;
+  readonly idempotencyKey: string;
+  readonly bodyDigest: string;
+  readonly planId: string;
+  readonly createdAt: string;
+}
+
+export interface IdempotencyStore {
+  /** Stores the claim unless one exists that is younger than 7 days; answers the one that holds. */
+  claim(claim: IdempotencyClaim): Promise<IdempotencyClaim>;
+  purge(before: string): Promise<number>;
+}
+
+/* ------------------------------------------------------------------ projects (objects) */
+
+export interface TreeChange {
+  readonly path: string;
+  /** null = delete. */
+  readonly entry: { readonly mode: '100644' | '100755' | '120000'; readonly blob: string; readonly sizeBytes: number } | null;
+}
+
+export interface ProjectHead {
+  /** Tree digest; the empty tree has one too. */
+  readonly head: string;
+  readonly files: number;
+  readonly totalBytes: number;
+  readonly commits: number;
+  readonly updatedAt: string;
+}
+
+export interface CommitRequest {
+  /** Same id again answers the first outcome: a commit is done once. */
+  readonly commitId: string;
+  /** Compare-and-set: null accepts any head (first import). */
+  readonly expectedHead: string | null;
+  /** `replace`: the changes are the whole tree; `patch`: applied to the expected head. */
+  readonly mode: 'replace' | 'patch';
+  readonly changes: readonly TreeChange[];
+  readonly message: string;
+  readonly by: string;
+}
+
+export type CommitOutcome =
+  | { readonly status: 'committed'; readonly head: string; readonly previous: string; readonly files: number }
+  /** Nothing was written; `head` is what the project holds now. */
+  | { readonly status: 'moved'; readonly head: string };
+
+export interface SearchHit {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** One project's object: blobs, trees, head, history. Values cross by copy; batches are at most 8 MiB. */
+export interface ProjectPort {
+  /** Creates the project's storage with an empty tree; a no-op when it exists. */
+  create(): Promise<ProjectHead>;
+  /** null = no such project: probing stores nothing. */
+  head(): Promise<ProjectHead | null>;
+  missingBlobs(digests: readonly string[]): Promise<readonly string[]>;
+  /** Digests are recomputed; a mismatch refuses the whole batch. */
+  putBlobs(blobs: readonly { readonly digest: string; readonly bytes: Uint8Array }[]): Promise<Result<null, Refusal>>;
+  /** Absent digests are simply missing from the answer. */
+  getBlobs(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>;
+  /** The manifest text of a tree (core/workspace), or null when the project does not hold that tree. */
+  manifest(tree: string): Promise<string | null>;
+  commit(request: CommitRequest): Promise<Result<CommitOutcome, Refusal>>;
+  search(tree: string, query: string, options: { readonly limit: number; readonly skipPaths: readonly string[] }): Promise<{
+    readonly hits: readonly SearchHit[];
+    readonly truncated: boolean;
+  }>;
+  history(limit: number): Promise<readonly { readonly head: string; readonly message: string; readonly by: string; readonly at: string }[]>;
+}
+
+export interface Projects {
+  project(org: string, name: string): ProjectPort;
+}

@@ -1,0 +1,77 @@
+/**
+ * The life of a local server as a program: build if needed, start, seed a new folder once, announce, end in order on a signal.
+ * `npm start` runs the product's Worker through it, end-to-end tests the test Worker.
+ */
+import { performance } from 'node:perf_hooks';
+import { BuildFailedError, ensureWorkerBuilt, type WorkerBuild } from './build-worker.ts';
+import { readConnection, writeConnection } from './connection-file.ts';
+import { type LocalServer, PortInUseError, startLocalServer } from './local-server.ts';
+import { seedDevelopment } from './seed-development.ts';
+import { StateInUseError } from './state-lock.ts';
+
+/** What the command line says. */
+export interface RunServerOptions {
+  readonly build: WorkerBuild;
+  readonly stateDir: string;
+  readonly port: number;
+  readonly open: boolean;
+  /** Receives what a person should read, line by line. */
+  readonly say: (line: string) => void;
+}
+
+/** Failures that a person can mend; their message says how. Anything else is a bug and keeps its stack. */
+const EXPECTED = [BuildFailedError, PortInUseError, StateInUseError] as const;
+
+/** Runs until a signal comes. Resolves with the exit code: 0 after a signal, 1 when the server could not start. */
+export async function runServer(options: RunServerOptions): Promise<number> {
+  const ending = waitForEnd();
+  let server: LocalServer | undefined;
+  try {
+    // Loading the runtime's library takes as long as a build; on a second core it costs nothing.
+    const [bundlePath] = await Promise.all([ensureWorkerBuilt(options.build), import('miniflare')]);
+    server = await startLocalServer({ stateDir: options.stateDir, port: options.port, bundlePath, open: options.open });
+    await announce(options, server);
+    await ending;
+    return 0;
+  } catch (error) {
+    if (!EXPECTED.some((kind) => error instanceof kind)) throw error;
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  } finally {
+    await server?.stop();
+  }
+}
+
+async function announce(options: RunServerOptions, server: LocalServer): Promise<void> {
+  const { say, stateDir } = options;
+  const known = await readConnection(stateDir);
+  const seeded = known === undefined ? await seedDevelopment({ url: server.url, d1: await server.d1() }) : undefined;
+  const { org, key, agent_key } = seeded ?? known ?? { org: '', key: '', agent_key: '' };
+  await writeConnection(stateDir, { url: server.url, org, key, agent_key });
+
+  say(`CleverAgents is running at ${server.url} (ready in ${(performance.now() / 1000).toFixed(1)} s)`);
+  say('');
+  say(`  Agent Card   ${server.url}/.well-known/agent-card.json`);
+  if (options.open) {
+    say('  Key          none needed: authentication is off (--open)');
+  } else {
+    say(`  Your key     ${key}  (a person's key: may approve)`);
+    say(`  Agent's key  ${agent_key}  (for A2A clients: may start work, never approve)`);
+  }
+  say(`  Data         ${stateDir}${seeded === undefined ? ' (kept from an earlier start)' : ''}`);
+  for (const line of seeded?.nextSteps ?? []) say(line);
+  say('');
+  say('Stop with Ctrl-C.');
+}
+
+/** A signal, or the end of the npm that started us: npm does not always pass a signal on, and must not leave a server behind. */
+function waitForEnd(): Promise<void> {
+  return new Promise((end) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end());
+    if (process.env['npm_lifecycle_event'] === undefined) return;
+    const parent = process.ppid;
+    setInterval(() => {
+      if (process.ppid !== parent) end();
+    }, 250).unref();
+  });
+}

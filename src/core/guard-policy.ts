@@ -1,0 +1,204 @@
+import * as z from 'zod';
+import { exceedsDepth } from './json.ts';
+import { addMicroUsd, parseCapUsd } from './money.ts';
+import type { ThresholdName } from './profile.ts';
+import { type AutomationProfile, CapUsd, CountLimit, NameList, THRESHOLD_NAMES } from './profile.ts';
+import type { Refusal } from './refusal.ts';
+import { invalidField } from './refusal.ts';
+import type { Result } from './result.ts';
+import { err, ok } from './result.ts';
+import { invalidDocument } from './schema-issues.ts';
+
+/**
+ * The policy under which one plan's calls are decided: the strictest combination of everything that applies to it (design section 7,
+ * "Which limits bind"). Adding a source can only tighten: deny lists unite, allow lists intersect, limits take their minimum.
+ */
+
+/** The flat union of the source's `AutomationGuard` and `AutonomyGuardrails`, without the runtime counters. Absent and null: no limit. */
+export const Guardrails = z.strictObject({
+  max_tool_calls_per_step: CountLimit.nullable().optional(),
+  max_total_cost: CapUsd.nullable().optional(),
+  tool_allowlist: NameList.nullable().optional(),
+  tool_denylist: NameList.nullable().optional(),
+  require_approval_for_writes: z.boolean().optional(),
+  require_approval_for_apply: z.boolean().optional(),
+  max_steps: CountLimit.nullable().optional(),
+  tool_budget: CapUsd.nullable().optional(),
+  max_wall_clock_seconds: z.number('must be a number of seconds').min(0, 'must not be negative').max(1e9).nullable().optional(),
+  actor_limits: z
+    .strictObject({
+      max_tool_calls_per_invocation: CountLimit.nullable().optional(),
+      max_retries_per_failure: CountLimit.nullable().optional(),
+    })
+    .optional(),
+  required_confirmations: NameList.optional(),
+});
+export type Guardrails = z.infer<typeof Guardrails>;
+
+/** Reads guardrails from outside; `field` is where they stood in the input. */
+export function parseGuardrails(value: unknown, field = 'guardrails'): Result<Guardrails, Refusal> {
+  if (exceedsDepth(value)) return err(invalidField(field, 'is nested too deeply'));
+  const parsed = Guardrails.safeParse(value);
+  return parsed.success ? ok(parsed.data) : err(invalidDocument('guardrails', parsed.error, field));
+}
+
+/** Where an entry comes from. What the org's floor says cannot be overridden by an approval; only what a revision added can be dropped. */
+export const POLICY_ORIGINS = ['org', 'profile', 'action', 'plan', 'revision'] as const;
+
+export type PolicyOrigin = (typeof POLICY_ORIGINS)[number];
+
+/** A numeric limit: the smallest that any source gives. Its unit is in the name of the member that holds it. */
+export interface Limit {
+  readonly value: number;
+  /** The source's name of the field that bound, for the remediation. */
+  readonly field: string;
+  readonly origin: PolicyOrigin;
+  /** The org's own limit, null for none. Grants raise the limit no further than this. */
+  readonly ceiling: number | null;
+}
+
+export interface ListEntry {
+  readonly pattern: string;
+  readonly origin: PolicyOrigin;
+}
+
+/** One source's list of what is permitted. Several lists intersect: a name must be on each. */
+export interface PermitList {
+  readonly origin: PolicyOrigin;
+  readonly entries: readonly string[];
+}
+
+/** The combined policy: plain JSON, so that it can be stored, digested and shown. Null limits are no limit, zero is a limit. */
+export interface GuardPolicy {
+  readonly planCapMicroUsd: Limit | null;
+  /** Lifetime spend of all plans of the org under the plan's profile (`safety.max_total_cost`). */
+  readonly profileCapMicroUsd: Limit | null;
+  readonly maxCallsPerStep: Limit | null;
+  readonly maxSteps: Limit | null;
+  readonly maxWallClockSeconds: Limit | null;
+  readonly maxCallsPerInvocation: Limit | null;
+  readonly maxRetries: Limit | null;
+  readonly denylist: readonly ListEntry[];
+  readonly allowlists: readonly PermitList[];
+  /** Empty lists are left out: in the source, no category means all. */
+  readonly skillCategories: readonly PermitList[];
+  readonly requiredConfirmations: readonly ListEntry[];
+  readonly requireApprovalForWrites: boolean;
+  readonly requireApprovalForApply: boolean;
+  readonly requireHumanApproval: boolean;
+  readonly requireSandbox: boolean;
+  readonly requireCheckpoints: boolean;
+  readonly allowUnsafeTools: boolean;
+  readonly unattended: boolean;
+  /** The largest of each threshold; 1.0 where no profile is among the sources. */
+  readonly thresholds: Readonly<Record<ThresholdName, number>>;
+}
+
+export interface PolicySource {
+  readonly origin: PolicyOrigin;
+  readonly profile?: AutomationProfile;
+  readonly guardrails?: Guardrails;
+}
+
+/** Combines parsed sources to the strictest policy. With no profile among them: sandbox and checkpoints required, unsafe tools not allowed. */
+export function combinePolicies(sources: readonly PolicySource[]): GuardPolicy {
+  const profiles = sources.flatMap(({ origin, profile }) => (profile === undefined ? [] : [{ origin, profile }]));
+  const rails = sources.flatMap(({ origin, profile, guardrails }) => [
+    ...(profile?.guard ? [{ origin, rails: profile.guard as Guardrails }] : []),
+    ...(guardrails ? [{ origin, rails: guardrails }] : []),
+  ]);
+  const safeties = profiles.map(({ origin, profile }) => ({ origin, safety: profile.safety }));
+
+  return {
+    planCapMicroUsd: strictest([
+      ...rails.map(({ origin, rails: r }) => cap(origin, 'max_total_cost', r.max_total_cost)),
+      ...safeties.map(({ origin, safety }) => cap(origin, 'max_cost_per_plan', safety.max_cost_per_plan)),
+      ...rails.map(({ origin, rails: r }) => cap(origin, 'tool_budget', r.tool_budget)),
+    ]),
+    profileCapMicroUsd: strictest(safeties.map(({ origin, safety }) => cap(origin, 'max_total_cost', safety.max_total_cost))),
+    maxCallsPerStep: strictest(rails.map(({ origin, rails: r }) => limit(origin, 'max_tool_calls_per_step', r.max_tool_calls_per_step))),
+    maxSteps: strictest(rails.map(({ origin, rails: r }) => limit(origin, 'max_steps', r.max_steps))),
+    maxWallClockSeconds: strictest(rails.map(({ origin, rails: r }) => limit(origin, 'max_wall_clock_seconds', r.max_wall_clock_seconds))),
+    maxCallsPerInvocation: strictest(
+      rails.map(({ origin, rails: r }) => limit(origin, 'max_tool_calls_per_invocation', r.actor_limits?.max_tool_calls_per_invocation)),
+    ),
+    maxRetries: strictest([
+      ...safeties.map(({ origin, safety }) => limit(origin, 'max_retries_per_step', safety.max_retries_per_step)),
+      ...rails.map(({ origin, rails: r }) => limit(origin, 'max_retries_per_failure', r.actor_limits?.max_retries_per_failure)),
+    ]),
+    denylist: union(rails.map(({ origin, rails: r }) => ({ origin, entries: r.tool_denylist ?? [] }))),
+    allowlists: rails.flatMap(({ origin, rails: r }) => (r.tool_allowlist ? [{ origin, entries: [...r.tool_allowlist] }] : [])),
+    skillCategories: safeties.flatMap(({ origin, safety }) =>
+      safety.allowed_skill_categories.length > 0 ? [{ origin, entries: [...safety.allowed_skill_categories] }] : [],
+    ),
+    requiredConfirmations: union(rails.map(({ origin, rails: r }) => ({ origin, entries: r.required_confirmations ?? [] }))),
+    requireApprovalForWrites: rails.some(({ rails: r }) => r.require_approval_for_writes === true),
+    requireApprovalForApply: rails.some(({ rails: r }) => r.require_approval_for_apply === true),
+    requireHumanApproval: safeties.some(({ safety }) => safety.require_human_approval),
+    requireSandbox: safeties.length === 0 || safeties.some(({ safety }) => safety.require_sandbox),
+    requireCheckpoints: safeties.length === 0 || safeties.some(({ safety }) => safety.require_checkpoints),
+    allowUnsafeTools: safeties.length > 0 && safeties.every(({ safety }) => safety.allow_unsafe_tools),
+    unattended: profiles.some(({ profile }) => profile.unattended === true),
+    thresholds: strictestThresholds(profiles.map(({ profile }) => profile)),
+  };
+}
+
+/** The limit after a human granted `granted` more: never past the org's own limit. Null stays no limit. */
+export function effectiveLimit(bound: Limit | null, granted: number): number | null {
+  if (bound === null) return null;
+  const raised = addMicroUsd(bound.value, granted);
+  return bound.ceiling === null ? raised : Math.min(raised, bound.ceiling);
+}
+
+/** Whether a human's grant could raise the limit at all, or the org's own limit holds it. */
+export function isGrantable(bound: Limit, granted: number): boolean {
+  return bound.ceiling === null || addMicroUsd(bound.value, granted) < bound.ceiling;
+}
+
+interface Candidate {
+  readonly value: number;
+  readonly field: string;
+  readonly origin: PolicyOrigin;
+}
+
+function limit(origin: PolicyOrigin, field: string, value: number | null | undefined): Candidate | null {
+  return value === null || value === undefined ? null : { value, field, origin };
+}
+
+function cap(origin: PolicyOrigin, field: string, usd: number | null | undefined): Candidate | null {
+  if (usd === null || usd === undefined) return null;
+  const parsed = parseCapUsd(usd);
+  // Sources are parsed documents, so this cannot fail; if one ever is not, nothing may be spent.
+  return { value: parsed.ok ? parsed.value : 0, field, origin };
+}
+
+/** The smallest candidate; on a tie the first, so that the field named does not depend on chance. */
+function strictest(candidates: readonly (Candidate | null)[]): Limit | null {
+  let bound: Candidate | null = null;
+  let ceiling: number | null = null;
+  for (const candidate of candidates) {
+    if (candidate === null) continue;
+    if (bound === null || candidate.value < bound.value) bound = candidate;
+    if (candidate.origin === 'org') ceiling = ceiling === null ? candidate.value : Math.min(ceiling, candidate.value);
+  }
+  return bound === null ? null : { ...bound, ceiling };
+}
+
+function union(lists: readonly PermitList[]): readonly ListEntry[] {
+  const seen = new Set<string>();
+  const entries: ListEntry[] = [];
+  for (const { origin, entries: patterns } of lists) {
+    for (const pattern of patterns) {
+      const key = JSON.stringify([origin, pattern]);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      entries.push({ pattern, origin });
+    }
+  }
+  return entries;
+}
+
+function strictestThresholds(profiles: readonly AutomationProfile[]): Readonly<Record<ThresholdName, number>> {
+  const largest = (name: ThresholdName): number => (profiles.length === 0 ? 1 : Math.max(...profiles.map((profile) => profile[name])));
+  return Object.fromEntries(THRESHOLD_NAMES.map((name) => [name, largest(name)])) as Record<ThresholdName, number>;
+}

@@ -1,0 +1,77 @@
+import type { GuardPolicy } from '../guard-policy.ts';
+import { effectiveLimit } from '../guard-policy.ts';
+import { addMicroUsd, formatUsdPair, MAX_AMOUNT_MICRO_USD, toUsd } from '../money.ts';
+import type { Guard, GuardFacts, Objection, UpperRefusal } from './guard.ts';
+import { limitApproval, orAsk, raisedWhere } from './limits.ts';
+
+/**
+ * Refused iff spent + reserved + coming cost > cap; equal is allowed. One rule covers three cases: free calls pass when the cap is
+ * used up to the last cent; nothing passes, not even a free call, while an overrun or a lowered cap leaves the plan above its cap;
+ * and a cap of 0 admits only free calls. Levels in order: plan, profile, then what a session or org node answered.
+ */
+export const budgetGuard: Guard = {
+  name: 'budget_cap',
+  events: { allowed: 'budget_allowed', refused: 'budget_blocked' },
+  check: (policy, { costMicroUsd, shownName }, facts) => {
+    if (costMicroUsd === null || !Number.isSafeInteger(costMicroUsd) || costMicroUsd < 0 || costMicroUsd > MAX_AMOUNT_MICRO_USD) {
+      return { reason: `The price of tool '${shownName}' is not known. Remediation: set a price for it.`, approval: 'none' };
+    }
+    const totalMicroUsd = addMicroUsd(facts.spentMicroUsd, facts.overrunMicroUsd, facts.reservedMicroUsd, costMicroUsd);
+    return (
+      checkPlan(policy, totalMicroUsd, facts) ??
+      checkProfile(policy, totalMicroUsd, facts) ??
+      (facts.upperRefusal === null ? null : exceededAbove(facts.upperRefusal, costMicroUsd))
+    );
+  },
+};
+
+function checkPlan({ planCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: number, { grants }: GuardFacts): Objection | null {
+  const granted = grants.costMicroUsd;
+  const capMicroUsd = effectiveLimit(bound, granted);
+  if (bound === null || capMicroUsd === null || totalMicroUsd <= capMicroUsd) return null;
+  const remediation = `raise ${raisedWhere(bound, granted)}, lower cost${orAsk(bound, granted)}`;
+  return exceeded(totalMicroUsd, capMicroUsd, remediation, {
+    approval: limitApproval(bound, granted),
+    limitField: bound.field,
+    exceededLevel: 'plan',
+  });
+}
+
+/** `safety.max_total_cost` bounds all plans of the org under the profile, so no approval in one plan raises it. */
+function checkProfile({ profileCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: number, facts: GuardFacts): Objection | null {
+  if (bound === null) return null;
+  if (facts.profileSpentMicroUsd === null) {
+    return {
+      reason: `What all plans under the profile have spent is not known. Remediation: try again.`,
+      approval: 'none',
+      limitField: bound.field,
+      exceededLevel: 'org',
+    };
+  }
+  const allMicroUsd = addMicroUsd(facts.profileSpentMicroUsd, totalMicroUsd);
+  if (allMicroUsd <= bound.value) return null;
+  return exceeded(allMicroUsd, bound.value, `raise safety.${bound.field} of the profile for new plans, or lower cost`, {
+    approval: 'none',
+    limitField: bound.field,
+    exceededLevel: 'org',
+  });
+}
+
+function exceededAbove({ level, capMicroUsd, usedMicroUsd }: UpperRefusal, costMicroUsd: number): Objection {
+  const remediation = `raise the budget of the ${level}, or lower cost`;
+  return exceeded(addMicroUsd(usedMicroUsd, costMicroUsd), capMicroUsd, remediation, {
+    approval: 'none',
+    limitField: `${level}_budget`,
+    exceededLevel: level,
+  });
+}
+
+function exceeded(actualMicroUsd: number, capMicroUsd: number, remediation: string, rest: Pick<Objection, 'approval' | 'limitField' | 'exceededLevel'>): Objection {
+  const [actual, cap] = formatUsdPair(actualMicroUsd, capMicroUsd);
+  return {
+    reason: `Budget cap exceeded: ${actual} > ${cap}. Remediation: ${remediation}.`,
+    ...rest,
+    limit: toUsd(capMicroUsd),
+    actual: toUsd(actualMicroUsd),
+  };
+}

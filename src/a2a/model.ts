@@ -7,15 +7,7 @@ import type { JsonObject, JsonValue } from '../core/json.ts';
  */
 
 /** What happens inside a task, in one word. The service never says `unknown` (0.3) or UNSPECIFIED (1.0). */
-export type TaskState =
-  | 'submitted'
-  | 'working'
-  | 'input-required'
-  | 'auth-required'
-  | 'completed'
-  | 'failed'
-  | 'canceled'
-  | 'rejected';
+export type TaskState = 'submitted' | 'working' | 'input-required' | 'auth-required' | 'completed' | 'failed' | 'canceled' | 'rejected';
 
 export const TASK_STATES = [
   'submitted',
@@ -73,8 +65,7 @@ export type Part = TextPart | RawPart | UrlPart | DataPart;
 export type Role = 'user' | 'agent';
 
 export interface Message {
-  /** `undefined` only in a message that was decoded leniently (see `DecodeOptions.lenientMessageId`); the service then makes one. */
-  readonly messageId: string | undefined;
+  readonly messageId: string;
   readonly role: Role;
   /** At least one. */
   readonly parts: readonly Part[];

@@ -71,5 +71,4 @@ export type UnaryOperation = keyof OperationResults;
 
 export type StreamingOperation = Exclude<Operation, UnaryOperation>;
 
-export const isStreaming = (operation: Operation): operation is StreamingOperation =>
-  operation === 'stream' || operation === 'subscribe';
+export const isStreaming = (operation: Operation): operation is StreamingOperation => operation === 'stream' || operation === 'subscribe';

@@ -1,0 +1,104 @@
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import { notFound, type Refusal } from '../core/refusal.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import type { DecodeOptions, DecoderTable, EncoderTable, EventEncoder } from './decoder.ts';
+import { type ProtocolError, standardError } from './errors.ts';
+import type { StreamEvent } from './model.ts';
+import type { Operation, OperationParams, OperationResults, UnaryOperation } from './operations.ts';
+import { DECODERS as DECODERS_03 } from './v0_3/decode.ts';
+import * as encode03 from './v0_3/encode.ts';
+import { METHODS as METHODS_03 } from './v0_3/names.ts';
+import { DECODERS as DECODERS_10 } from './v1_0/decode.ts';
+import * as encode10 from './v1_0/encode.ts';
+import { METHODS as METHODS_10 } from './v1_0/names.ts';
+import { PROTOCOL_VERSIONS, type ProtocolVersion } from './version.ts';
+
+/**
+ * One A2A version as a translation between its wire and the neutral model. Only this file imports the version folders; a method that is
+ * absent from a version's table is unknown in that version.
+ */
+export interface Codec {
+  readonly version: ProtocolVersion;
+  /** The operation of a method of this version, or null. */
+  operationOf(method: string): Operation | null;
+  /** Neutral parameters, or an `invalid` refusal that names the fields. Never throws. */
+  decodeParams<O extends Operation>(operation: O, params: unknown, options?: DecodeOptions): Result<OperationParams[O], Refusal>;
+  /** The `result` member of a JSON-RPC response. */
+  encodeResult<O extends UnaryOperation>(operation: O, value: OperationResults[O]): JsonValue;
+  /** The `result` member of one response of a stream. */
+  encodeEvent(event: StreamEvent): JsonObject;
+  /** The refusal with the codes and the `data` shape of this version's standard methods. */
+  encodeError(refusal: Refusal): ProtocolError;
+}
+
+export interface CodecRequest {
+  /** The value of the `A2A-Version` header. */
+  readonly versionHeader?: string | null | undefined;
+  /** The value of the `A2A-Version` query parameter; read when the header is absent or empty. */
+  readonly versionQuery?: string | null | undefined;
+}
+
+/**
+ * The codec of the version that the request names: absent or empty means 0.3 (1.0 specification section 3.6.2), the patch number takes
+ * no part (section 3.6). Any other version is refused with the list of those that are served (-32009, or -32007 on our own methods).
+ */
+export function selectCodec({ versionHeader, versionQuery }: CodecRequest): Result<Codec, Refusal> {
+  const asked = versionHeader?.trim() || versionQuery?.trim() || '';
+  if (asked === '') return ok(CODECS['0.3']);
+  const majorMinor = /^(\d+\.\d+)(?:\.\d+)?$/.exec(asked)?.[1];
+  const version = PROTOCOL_VERSIONS.find((served) => served === majorMinor);
+  if (version !== undefined) return ok(CODECS[version]);
+  const message = `A2A version '${asked.slice(0, 32)}' is not supported; supported: ${PROTOCOL_VERSIONS.join(', ')}`;
+  return err({
+    kind: 'invalid',
+    message,
+    issues: [],
+    details: { reason: 'VERSION_NOT_SUPPORTED', supported_versions: [...PROTOCOL_VERSIONS] },
+  });
+}
+
+/**
+ * The operation of a standard method in the codec's version. A method that only another version has is refused with a hint which
+ * `A2A-Version` to send (contract section 14, choice 25).
+ */
+export function resolveOperation(codec: Codec, method: string): Result<Operation, Refusal> {
+  const operation = codec.operationOf(method);
+  if (operation !== null) return ok(operation);
+  const other = PROTOCOL_VERSIONS.find((version) => CODECS[version].operationOf(method) !== null);
+  return err(methodNotFound(method, other && `it is a method of A2A ${other}: send the header A2A-Version: ${other}`));
+}
+
+/** The refusal of a method that does not exist (-32601 in both families). */
+export function methodNotFound(method: string, hint?: string): Refusal {
+  const name = method.length > 128 ? `${method.slice(0, 128)}…` : method;
+  const refusal = notFound('method', name);
+  return { ...refusal, message: `Method not found: ${name}${hint === undefined ? '' : `; ${hint}`}`, details: { method: name } };
+}
+
+/** Whose codes answer a method: A2A's own, or the extension's for `_cleveragents/*`, `session.*` and the dotted legacy names. */
+export function methodFamily(method: string): 'standard' | 'extension' {
+  return method.startsWith('_cleveragents/') || method.includes('.') ? 'extension' : 'standard';
+}
+
+function createCodec(
+  version: ProtocolVersion,
+  methods: ReadonlyMap<string, Operation>,
+  decoders: DecoderTable,
+  encoders: EncoderTable,
+  encodeEvent: EventEncoder,
+): Codec {
+  return {
+    version,
+    operationOf: (method) => methods.get(method) ?? null,
+    decodeParams: (operation, params, options = {}) => decoders[operation](params ?? {}, options),
+    encodeResult: (operation, value) => encoders[operation](value),
+    encodeEvent,
+    encodeError: (refusal) => standardError(refusal, { version }),
+  };
+}
+
+/** Every served version's codec. */
+export const CODECS: Readonly<Record<ProtocolVersion, Codec>> = {
+  '1.0': createCodec('1.0', METHODS_10, DECODERS_10, encode10.ENCODERS, encode10.encodeEvent),
+  '0.3': createCodec('0.3', METHODS_03, DECODERS_03, encode03.ENCODERS, encode03.encodeEvent),
+};

@@ -1,0 +1,134 @@
+import * as z from 'zod';
+import { COMMON_ERRORS, defineOperation } from './operation.ts';
+import { jsonValue, nameReference, nextPageToken, optional } from './schemas.ts';
+
+export const CONFIG_SCOPES = ['org', 'project'] as const;
+export type ConfigScope = (typeof CONFIG_SCOPES)[number];
+
+interface ConfigKeyRow {
+  readonly meaning: string;
+  readonly value: z.ZodType<string | boolean>;
+  readonly scopes: readonly ConfigScope[];
+  /** What holds when nothing is set; null = no value. */
+  readonly fallback: string | boolean | null;
+}
+
+/** The closed list of settings. A key that is not here is refused by name (design sections 9, 11 and 12). */
+export const CONFIG_KEYS = {
+  'core.automation-profile': {
+    meaning: 'Automation profile of plans whose call and action name none',
+    value: nameReference,
+    scopes: ['org', 'project'],
+    fallback: null,
+  },
+  'core.default-action': { meaning: 'Action of messages that name none', value: nameReference, scopes: ['org'], fallback: null },
+  'core.default-project': { meaning: 'Project of plans that name none', value: nameReference, scopes: ['org'], fallback: null },
+  'approvals.separate_requester': {
+    meaning: 'Who started a plan may not approve it; unset = on as soon as the org has two approvers',
+    value: z.boolean('must be true or false'),
+    scopes: ['org'],
+    fallback: null,
+  },
+  'approvals.require_digest': {
+    meaning: 'Decisions, execute and apply must carry the digest of what was shown',
+    value: z.boolean('must be true or false'),
+    scopes: ['org'],
+    fallback: false,
+  },
+  'approvals.task_state': {
+    meaning: 'A2A state of a task that waits for an approval',
+    value: z.enum(['input-required', 'auth-required'], 'must be input-required or auth-required'),
+    scopes: ['org'],
+    fallback: 'input-required',
+  },
+  'sandbox.strategy': {
+    meaning: 'workspace: nothing outside the plan changes before apply; none: writes go to the head at once, each guarded',
+    value: z.enum(['workspace', 'none'], 'must be workspace or none'),
+    scopes: ['org', 'project'],
+    fallback: 'workspace',
+  },
+} as const satisfies Record<string, ConfigKeyRow>;
+export type ConfigKey = keyof typeof CONFIG_KEYS;
+
+const CONFIG_KEY_NAMES = Object.keys(CONFIG_KEYS) as [ConfigKey, ...ConfigKey[]];
+
+const scope = z.enum(CONFIG_SCOPES, 'must be org or project').default('org').meta({ description: 'Where the setting holds' });
+const project = optional(nameReference.meta({ description: 'Required with scope project' }));
+const key = z.enum(CONFIG_KEY_NAMES, `must be one of ${CONFIG_KEY_NAMES.join(', ')}`).meta({ description: 'Name of the setting' });
+
+interface Scoped {
+  readonly scope: ConfigScope;
+  readonly project?: string;
+}
+
+function checkScope(value: Scoped, context: z.RefinementCtx): void {
+  if (value.scope === 'project' && value.project === undefined) {
+    context.addIssue({ code: 'custom', path: ['project'], message: 'is required with scope project' });
+  }
+  if (value.scope === 'org' && value.project !== undefined) {
+    context.addIssue({ code: 'custom', path: ['project'], message: 'needs scope project' });
+  }
+}
+
+function checkKeyScope(value: Scoped & { readonly key: ConfigKey }, context: z.RefinementCtx): void {
+  const scopes: readonly ConfigScope[] = CONFIG_KEYS[value.key].scopes;
+  if (!scopes.includes(value.scope)) {
+    context.addIssue({ code: 'custom', path: ['scope'], message: `${value.key} can be set for: ${scopes.join(', ')}` });
+  }
+}
+
+export const configEntryView = z.object({
+  scope: z.enum(CONFIG_SCOPES),
+  project: z.string().nullable(),
+  key: z.string(),
+  value: jsonValue,
+  is_default: z.boolean(),
+  meaning: z.string(),
+});
+export type ConfigEntryView = z.output<typeof configEntryView>;
+
+export const configGet = defineOperation({
+  name: '_cleveragents/config/get',
+  summary: 'One setting',
+  role: 'viewer',
+  params: z.strictObject({ scope, project, key }).superRefine((value, context) => {
+    checkScope(value, context);
+    checkKeyScope(value, context);
+  }),
+  result: configEntryView,
+  errors: [...COMMON_ERRORS, 'not_found'],
+  idempotent: true,
+  cli: { command: ['config', 'get'], positional: ['key'] },
+});
+
+export const configSet = defineOperation({
+  name: '_cleveragents/config/set',
+  summary: 'Change one setting; null removes it',
+  role: 'admin',
+  freshKey: true,
+  params: z
+    .strictObject({ scope, project, key, value: jsonValue.meta({ description: 'The value; null removes the setting' }) })
+    .superRefine((value, context) => {
+      checkScope(value, context);
+      checkKeyScope(value, context);
+      if (value.value === null) return;
+      const checked = CONFIG_KEYS[value.key].value.safeParse(value.value);
+      if (checked.success) return;
+      for (const issue of checked.error.issues) context.addIssue({ code: 'custom', path: ['value'], message: issue.message });
+    }),
+  result: configEntryView,
+  errors: [...COMMON_ERRORS, 'not_found'],
+  idempotent: true,
+  cli: { command: ['config', 'set'], positional: ['key', 'value'], examples: ['core.automation-profile supervised'] },
+});
+
+export const configList = defineOperation({
+  name: '_cleveragents/config/list',
+  summary: 'All settings with their values and meanings',
+  role: 'viewer',
+  params: z.strictObject({ scope, project }).superRefine(checkScope),
+  result: z.object({ settings: z.array(configEntryView), next_page_token: nextPageToken }),
+  errors: [...COMMON_ERRORS, 'not_found'],
+  idempotent: true,
+  cli: { command: ['config', 'list'] },
+});

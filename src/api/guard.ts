@@ -1,0 +1,79 @@
+import * as z from 'zod';
+import { COMMON_ERRORS, defineOperation } from './operation.ts';
+import { count, jsonObject, optional, planId, timestamp } from './schemas.ts';
+import { limitView } from './views.ts';
+
+const onPlan = [...COMMON_ERRORS, 'not_found'] as const;
+
+export const planGuardShow = defineOperation({
+  name: '_cleveragents/plan/guard/show',
+  summary: 'The guards in force and the origin of each limit',
+  role: 'viewer',
+  params: z.strictObject({ plan_id: planId }),
+  result: z.object({
+    plan_id: planId,
+    /** Grows with every revision of the plan's guards. */
+    revision: z.number(),
+    digest: z.string(),
+    limits: z.array(limitView),
+    /** The combined policy, in the source's field names. */
+    policy: jsonObject,
+  }),
+  errors: onPlan,
+  idempotent: true,
+  cli: { command: ['plan', 'guard', 'show'], positional: ['plan_id'] },
+});
+
+/** The source's fields (guards.md "Audit Entry Fields") with the place in the log. */
+export const auditEntryView = z.object({
+  seq: z.number(),
+  timestamp,
+  event_type: z.string(),
+  guard_name: z.string(),
+  result: z.enum(['allowed', 'denied']),
+  reason: z.string().nullable(),
+  context: jsonObject,
+  actor: z.object({ kind: z.string(), id: z.string() }),
+  hash: z.string(),
+});
+export type AuditEntryView = z.output<typeof auditEntryView>;
+
+export const planGuardAudit = defineOperation({
+  name: '_cleveragents/plan/guard/audit',
+  summary: 'The trail of guard decisions, oldest first',
+  role: 'viewer',
+  params: z.strictObject({
+    plan_id: planId,
+    limit: count(1000).min(1, 'must be 1 to 1000').default(100).meta({ description: 'Entries to answer, 1 to 1000' }),
+    after_seq: optional(count(Number.MAX_SAFE_INTEGER).meta({ description: 'Only entries after this position of the log' })),
+  }),
+  result: z.object({
+    plan_id: planId,
+    allowed_count: z.number(),
+    denied_count: z.number(),
+    entries: z.array(auditEntryView),
+    truncated: z.boolean(),
+    next_after_seq: z.number().optional(),
+  }),
+  errors: onPlan,
+  idempotent: true,
+  cli: { command: ['plan', 'guard', 'audit'], positional: ['plan_id'] },
+});
+
+export const planGuardAuditVerify = defineOperation({
+  name: '_cleveragents/plan/guard/audit/verify',
+  summary: 'Check the hash chain of the plan',
+  role: 'viewer',
+  params: z.strictObject({ plan_id: planId }),
+  result: z.object({
+    plan_id: planId,
+    valid: z.boolean(),
+    entries: z.number(),
+    head: z.string(),
+    first_bad_seq: z.number().optional(),
+    problem: z.string().optional(),
+  }),
+  errors: onPlan,
+  idempotent: true,
+  cli: { command: ['plan', 'guard', 'verify'], positional: ['plan_id'] },
+});

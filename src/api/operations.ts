@@ -1,0 +1,124 @@
+import type * as z from 'zod';
+import { actionAdd, actionList, actionShow } from './action.ts';
+import { approvalDecide, approvalList } from './approval.ts';
+import { configGet, configList, configSet } from './config.ts';
+import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
+import { healthCheck, rpcDiscover } from './health.ts';
+import { keyCreate, keyList, keyRevoke } from './key.ts';
+import type { Operation } from './operation.ts';
+import {
+  planApply,
+  planArtifacts,
+  planCancel,
+  planDiff,
+  planExecute,
+  planList,
+  planProfileShow,
+  planPrompt,
+  planStatus,
+  planTree,
+  planUse,
+} from './plan.ts';
+import {
+  projectBlobMissing,
+  projectBlobPut,
+  projectCommit,
+  projectCreate,
+  projectExport,
+  projectFileRead,
+  projectList,
+  projectShow,
+  projectTree,
+} from './project.ts';
+import { profileList, profileShow, registryActionList, registryActorList, registryProjectList, registryToolList } from './registry.ts';
+import { sessionClose, sessionCreate, sessionList, sessionShow } from './session.ts';
+
+/** The one list of operations that are not A2A's own, by method name. What is not here is not served and not advertised. */
+export const OPERATIONS = {
+  '_cleveragents/plan/use': planUse,
+  '_cleveragents/plan/execute': planExecute,
+  '_cleveragents/plan/status': planStatus,
+  '_cleveragents/plan/diff': planDiff,
+  '_cleveragents/plan/artifacts': planArtifacts,
+  '_cleveragents/plan/tree': planTree,
+  '_cleveragents/plan/apply': planApply,
+  '_cleveragents/plan/cancel': planCancel,
+  '_cleveragents/plan/list': planList,
+  '_cleveragents/plan/prompt': planPrompt,
+  '_cleveragents/plan/guard/show': planGuardShow,
+  '_cleveragents/plan/guard/audit': planGuardAudit,
+  '_cleveragents/plan/guard/audit/verify': planGuardAuditVerify,
+  '_cleveragents/plan/profile/show': planProfileShow,
+  '_cleveragents/action/add': actionAdd,
+  '_cleveragents/action/show': actionShow,
+  '_cleveragents/action/list': actionList,
+  '_cleveragents/registry/action/list': registryActionList,
+  '_cleveragents/registry/tool/list': registryToolList,
+  '_cleveragents/registry/actor/list': registryActorList,
+  '_cleveragents/registry/project/list': registryProjectList,
+  '_cleveragents/profile/list': profileList,
+  '_cleveragents/profile/show': profileShow,
+  '_cleveragents/approval/list': approvalList,
+  '_cleveragents/approval/decide': approvalDecide,
+  '_cleveragents/project/create': projectCreate,
+  '_cleveragents/project/blob/missing': projectBlobMissing,
+  '_cleveragents/project/blob/put': projectBlobPut,
+  '_cleveragents/project/commit': projectCommit,
+  '_cleveragents/project/show': projectShow,
+  '_cleveragents/project/list': projectList,
+  '_cleveragents/project/tree': projectTree,
+  '_cleveragents/project/file/read': projectFileRead,
+  '_cleveragents/project/export': projectExport,
+  'session.create': sessionCreate,
+  'session.list': sessionList,
+  'session.show': sessionShow,
+  'session.close': sessionClose,
+  '_cleveragents/key/create': keyCreate,
+  '_cleveragents/key/list': keyList,
+  '_cleveragents/key/revoke': keyRevoke,
+  '_cleveragents/config/get': configGet,
+  '_cleveragents/config/set': configSet,
+  '_cleveragents/config/list': configList,
+  '_cleveragents/health/check': healthCheck,
+  'rpc.discover': rpcDiscover,
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;
+
+/** Parameters after parsing, with defaults filled in: what a handler gets. */
+export type ParamsOf<N extends OperationName> = z.output<(typeof OPERATIONS)[N]['params']>;
+
+/** Parameters as a caller gives them. */
+export type ParamsInputOf<N extends OperationName> = z.input<(typeof OPERATIONS)[N]['params']>;
+
+export type ResultOf<N extends OperationName> = z.output<(typeof OPERATIONS)[N]['result']>;
+
+export interface FoundOperation {
+  readonly name: OperationName;
+  readonly operation: Operation;
+  /** The legacy name that was used; the answer then carries `_meta.deprecated`. */
+  readonly alias?: string;
+}
+
+/** All names in the order of the list. */
+export const OPERATION_NAMES = Object.keys(OPERATIONS) as readonly OperationName[];
+
+const BY_METHOD: ReadonlyMap<string, FoundOperation> = new Map(
+  OPERATION_NAMES.flatMap((name): [string, FoundOperation][] => {
+    const operation: Operation = OPERATIONS[name];
+    return [
+      [name, { name, operation }],
+      ...(operation.aliases ?? []).map((alias): [string, FoundOperation] => [alias, { name, operation, alias }]),
+    ];
+  }),
+);
+
+/** The operation of a method name or legacy name, or null. Never an object lookup: `constructor` is no method. */
+export function findOperation(method: string): FoundOperation | null {
+  return BY_METHOD.get(method) ?? null;
+}
+
+/** The deprecated names with their replacements. */
+export const LEGACY_NAMES: ReadonlyMap<string, OperationName> = new Map(
+  [...BY_METHOD].flatMap(([method, found]): [string, OperationName][] => (found.alias === undefined ? [] : [[method, found.name]])),
+);

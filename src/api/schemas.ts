@@ -1,0 +1,156 @@
+/**
+ * The shared pieces of parameters and results. Every text and list has a bound, every message says what is expected.
+ * Scalars that are only looked up (names) are bounded but lenient: an unknown name answers "not found", not "malformed".
+ */
+import * as z from 'zod';
+import { exceedsDepth, type JsonObject, type JsonValue } from '../core/json.ts';
+
+/** Largest amount that is accepted anywhere, in US dollars; far below what an integer of micro-USD can hold exactly. */
+export const MAX_USD = 1_000_000_000;
+
+const ULID = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
+
+/** An optional member: absent or of the type, never `undefined` or null. */
+export const optional = <T extends z.ZodType>(type: T): z.ZodExactOptional<T> => z.exactOptional(type);
+
+/** Text for people: not empty, bounded, storable (no lone surrogates, no NUL). */
+export const text = (maxLength: number): z.ZodString =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .max(maxLength, `must be at most ${maxLength} characters`)
+    .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be well-formed text without NUL characters');
+
+/** Reference to something by name. Lenient on purpose, see the header. */
+export const nameReference = text(200);
+
+/** Name of something that is being made: `name`, `ns/name` or `server:ns/name` of letters, digits, `.`, `_`, `-`. */
+export const newName = z
+  .string()
+  .max(128, 'must be at most 128 characters')
+  .regex(
+    /^(?:[A-Za-z0-9][A-Za-z0-9._-]*:)?(?:[A-Za-z0-9][A-Za-z0-9._-]*\/)?[A-Za-z0-9][A-Za-z0-9._-]*$/,
+    'must be name, ns/name or server:ns/name of letters, digits, ".", "_" and "-", each part starting with a letter or digit',
+  );
+
+export const planId = z
+  .string()
+  .regex(new RegExp(`^${ULID}$`), 'must be a plan id: a ULID of 26 characters as answered by plan/use')
+  .meta({ description: 'Plan id (ULID); the same as the A2A task id' });
+
+export const approvalId = z
+  .string()
+  .regex(new RegExp(`^${ULID}\\.[0-9]{1,10}$`), 'must be an approval id: <plan id>.<number> as answered by approval/list')
+  .meta({ description: 'Approval id: <plan id>.<number>' });
+
+export const sessionId = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]{1,128}$/, 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -')
+  .refine((value) => !value.startsWith('task_'), 'must not start with "task_", which is reserved for plans')
+  .meta({ description: 'Session id; the same as the A2A contextId' });
+
+export const keyId = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be a key id: the part between "ca_" and the next "_"');
+
+/** Lower-case hex SHA-256. */
+export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 digest: 64 lower-case hex characters');
+
+/** ISO 8601 in UTC. */
+export const timestamp = z.iso.datetime({ error: 'must be an ISO 8601 time in UTC, for example 2026-11-30T12:00:00Z' });
+
+/** A path inside a tree: relative, `/` between segments, no empty, `.` or `..` segment. */
+export const treePath = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(1024, 'must be at most 1024 characters')
+  .superRefine((value, context) => {
+    const problem = pathProblem(value);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  });
+
+function pathProblem(path: string): string | null {
+  if (!path.isWellFormed() || path.includes('\0')) return 'must be well-formed text without NUL characters';
+  if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'must be relative to the root of the project';
+  if (path.includes('\\')) return 'must use "/" between segments, not "\\"';
+  const segments = path.split('/');
+  if (segments.includes('..') || segments.includes('.')) return 'must not contain "." or ".." segments';
+  if (segments.includes('')) return 'must not contain empty segments';
+  return null;
+}
+
+export const FILE_MODES = ['100644', '100755', '120000'] as const;
+export const fileMode = z.enum(FILE_MODES, '100644 (file), 100755 (executable) or 120000 (symlink) is expected');
+
+/** Largest blob in bytes (design section 3: parts ≤ 1 MiB). */
+export const MAX_BLOB_BYTES = 1024 * 1024;
+
+/** Standard base64 with padding of at most one blob. Checked without a backtracking pattern: the text can be long. */
+export const base64 = z
+  .string()
+  .max(Math.ceil(MAX_BLOB_BYTES / 3) * 4, 'a blob is at most 1 MiB')
+  .refine(isBase64, 'must be standard base64 with padding');
+
+function isBase64(value: string): boolean {
+  if (value.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(value)) return false;
+  const padding = value.indexOf('=');
+  return padding === -1 || value.slice(padding) === '=' || value.slice(padding) === '==';
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Whether a value survives a round trip through JSON: no infinite number (`1e999` parses to one), no bigint, no function.
+ * Iterative; a value that nests too deep (or is cyclic) is none.
+ */
+export function isJsonValue(value: unknown): value is JsonValue {
+  if (exceedsDepth(value)) return false;
+  const pending: unknown[] = [value];
+  while (pending.length > 0) {
+    const item = pending.pop();
+    if (item === null || typeof item === 'string' || typeof item === 'boolean') continue;
+    if (typeof item === 'number' && Number.isFinite(item)) continue;
+    if (Array.isArray(item)) {
+      for (const child of item) pending.push(child);
+    } else if (isPlainObject(item) && (Object.getPrototypeOf(item) === Object.prototype || Object.getPrototypeOf(item) === null)) {
+      for (const child of Object.values(item)) pending.push(child);
+    } else return false;
+  }
+  return true;
+}
+
+/** Any JSON value, kept exactly as it came (a copying parser would drop members named `__proto__`). */
+export const jsonValue = z.custom<JsonValue>(isJsonValue, 'must be a JSON value').meta({ description: 'Any JSON value' });
+
+/** A JSON object with free members, kept exactly as it came. */
+export const jsonObject = z
+  .custom<JsonObject>((value) => isPlainObject(value) && isJsonValue(value), 'must be a JSON object')
+  .meta({ type: 'object' });
+
+const sixDecimals = (value: number): boolean => Number(value.toFixed(6)) === value;
+
+/** An amount of US dollars with at most six decimals. */
+export const usd = z
+  .number()
+  .min(0, 'must not be negative')
+  .max(MAX_USD, `must be at most ${MAX_USD}`)
+  .refine(sixDecimals, 'must have at most 6 decimals');
+
+/** A cap in US dollars; rounded down to whole micro-USD. */
+export const capUsd = z.number().min(0, 'must not be negative').max(MAX_USD, `must be at most ${MAX_USD}`);
+
+export const count = (max: number): z.ZodInt =>
+  z.int('must be a whole number').min(0, 'must not be negative').max(max, `must be at most ${max}`);
+
+export const pageSize = z
+  .int('must be a whole number')
+  .min(1, 'must be 1 to 100')
+  .max(100, 'must be 1 to 100')
+  .default(50)
+  .meta({ description: 'Entries per page, 1 to 100' });
+
+export const pageToken = optional(
+  z.string().max(2048, 'must be a next_page_token of an earlier answer').meta({ description: 'next_page_token of the page before' }),
+);
+
+/** On every list; empty on the last page. */
+export const nextPageToken = z.string();

@@ -1,0 +1,158 @@
+/** The shapes of a plan and of an approval as every operation answers them, and the pieces they share. */
+import * as z from 'zod';
+import { TASK_STATES } from '../a2a/model.ts';
+import { approvalId, jsonObject, jsonValue, planId, timestamp } from './schemas.ts';
+
+export const PHASES = ['action', 'strategize', 'execute', 'apply'] as const;
+export const PLAN_STATES = [
+  'queued',
+  'running',
+  'waiting',
+  'complete',
+  'errored',
+  'constrained',
+  'applied',
+  'cancelled',
+  'rejected',
+] as const;
+export const APPROVAL_KINDS = ['gate', 'call', 'limit', 'question', 'next_step', 'unknown_outcome'] as const;
+export const APPROVAL_STATUSES = ['open', 'approved', 'denied', 'answered', 'expired', 'revoked', 'consumed'] as const;
+
+/** One tool call as a human is asked about it. */
+export const callView = z.object({
+  tool: z.string(),
+  arguments: jsonObject,
+  class: z.string().optional(),
+  estimate_usd: z.number().optional(),
+});
+
+/** What changed in one file. `binary` files have no line counts. */
+export const fileChange = z.object({
+  path: z.string(),
+  previous_path: z.string().optional(),
+  change: z.enum(['added', 'modified', 'deleted', 'renamed']),
+  binary: z.boolean(),
+  additions: z.number(),
+  deletions: z.number(),
+  old_mode: z.string().optional(),
+  new_mode: z.string().optional(),
+});
+
+export const diffTotals = z.object({ files: z.number(), additions: z.number(), deletions: z.number() });
+
+export const grant = z
+  .strictObject({
+    cost_usd: z.number().positive('must be more than 0').max(1_000_000_000).exactOptional(),
+    calls: z.int().min(1).max(1_000_000).exactOptional(),
+    steps: z.int().min(1).max(1_000_000).exactOptional(),
+    seconds: z.number().positive('must be more than 0').max(31_536_000).exactOptional(),
+    retries: z.int().min(1).max(1000).exactOptional(),
+  })
+  .refine((value) => Object.keys(value).length === 1, 'give exactly one of cost_usd, calls, steps, seconds, retries')
+  .meta({ description: 'What a limit is raised by: exactly one of the members' });
+export type Grant = z.output<typeof grant>;
+
+/** A question to a human, bound by digest to exactly one thing (design sections 4 and 11). */
+export const approvalView = z.object({
+  approval_id: approvalId,
+  plan_id: planId,
+  kind: z.enum(APPROVAL_KINDS),
+  status: z.enum(APPROVAL_STATUSES),
+  /** Covers the subject, the locked profile and the guard revision; sent back with the decision. */
+  digest: z.string(),
+  reason: z.string(),
+  gate: z.string().optional(),
+  guard: z.string().optional(),
+  call: callView.optional(),
+  calls: z.array(callView).optional(),
+  diff: z
+    .object({
+      digest: z.string(),
+      files: z.array(fileChange),
+      totals: diffTotals,
+      patch: z.string().optional(),
+      truncated: z.boolean().optional(),
+    })
+    .optional(),
+  question: z.string().optional(),
+  decision: jsonObject.optional(),
+  choices: z.array(z.string()).optional(),
+  suggested_grant: jsonObject.optional(),
+  estimate_usd: z.number().optional(),
+  threshold: z.number().optional(),
+  confidence: z.number().nullable().optional(),
+  components: jsonObject.optional(),
+  opened_at: timestamp,
+  expires_at: timestamp.nullable(),
+  decided_by: z.string().optional(),
+  decided_at: timestamp.optional(),
+});
+export type ApprovalView = z.output<typeof approvalView>;
+
+const problem = z.object({ message: z.string(), at: timestamp });
+
+const profileReference = z.object({
+  name: z.string(),
+  /** Which level chose it: plan, action, project, global, environment or default. */
+  level: z.string(),
+  digest: z.string(),
+});
+
+/** One plan as `plan/use`, `status`, `execute`, `apply`, `cancel` and `prompt` answer it. Amounts in US dollars. */
+export const planView = z.object({
+  plan_id: planId,
+  task_id: z.string(),
+  action_name: z.string(),
+  project: z.string().nullable(),
+  session_id: z.string(),
+  phase: z.enum(PHASES),
+  state: z.enum(PLAN_STATES),
+  /** Where a waiting plan goes on. */
+  resume_state: z.string().optional(),
+  task_state: z.enum(TASK_STATES),
+  attempt: z.number(),
+  profile: profileReference,
+  budget: z.object({
+    cap_usd: z.number().nullable(),
+    cap_source: z.string().optional(),
+    spent_usd: z.number(),
+    reserved_usd: z.number(),
+    overrun_usd: z.number(),
+    remaining_usd: z.number().nullable(),
+  }),
+  steps: z.object({ used: z.number(), limit: z.number().nullable(), current: z.string().optional() }),
+  wall_clock: z.object({ worked_seconds: z.number(), limit_seconds: z.number().nullable() }),
+  pending: z.array(approvalView),
+  created_at: timestamp,
+  updated_at: timestamp,
+  applied_at: timestamp.optional(),
+  applied_head: z.string().optional(),
+  error: z.object({ first: problem, last: problem }).optional(),
+  cancel_reason: z.string().optional(),
+  /** Position and hash of the newest row of the plan's log. */
+  seq: z.number(),
+  head_hash: z.string(),
+});
+export type PlanView = z.output<typeof planView>;
+
+/** One plan in a list; from the index, which follows the plan by at most one write. */
+export const planSummary = z.object({
+  plan_id: planId,
+  action_name: z.string(),
+  project: z.string().nullable(),
+  session_id: z.string(),
+  profile: z.string(),
+  phase: z.enum(PHASES),
+  state: z.enum(PLAN_STATES),
+  task_state: z.enum(TASK_STATES),
+  pending_approvals: z.number(),
+  created_at: timestamp,
+  updated_at: timestamp,
+});
+export type PlanSummary = z.output<typeof planSummary>;
+
+/** A threshold is never shown without its meaning: the names of the source mislead. */
+export const thresholdView = z.object({ name: z.string(), value: z.number(), meaning: z.string(), is_default: z.boolean().optional() });
+
+/** One limit in force and where it comes from. */
+export const limitView = z.object({ name: z.string(), value: jsonValue, origin: z.string() });

@@ -1,3 +1,4 @@
+import { findText } from './find-text.ts';
 import { compareUtf8 } from './path.ts';
 import { matchesPathGlob } from './path-glob.ts';
 import { decodeText } from './text.ts';
@@ -47,7 +48,7 @@ export function searchFiles(
   query: string,
   options: SearchOptions = {},
 ): SearchResult {
-  const limit = limitOf(options);
+  const limit = searchLimit(options);
   const matches: SearchMatch[] = [];
   if (query === '' || query.includes('\n')) return { matches, truncated: false };
   for (const { path, bytes } of files) {
@@ -64,7 +65,7 @@ export function searchFiles(
 
 /** One result of the results over disjoint sets of files (the base in one store, the changes in another), by path and line. */
 export function mergeSearchResults(results: readonly SearchResult[], options: SearchOptions = {}): SearchResult {
-  const limit = limitOf(options);
+  const limit = searchLimit(options);
   const all = results.flatMap((result) => result.matches).sort((a, b) => compareUtf8(a.path, b.path) || a.line - b.line);
   return { matches: all.slice(0, limit), truncated: all.length > limit || results.some((result) => result.truncated) };
 }
@@ -72,13 +73,13 @@ export function mergeSearchResults(results: readonly SearchResult[], options: Se
 function* searchText(path: string, text: string, query: string, ignoreCase: boolean): Generator<SearchMatch> {
   const needle = ignoreCase ? query.toLowerCase() : query;
   // Most files hold nothing: one pass over the whole decides that before any line is cut.
-  if (!(ignoreCase ? text.toLowerCase() : text).includes(needle)) return;
+  if (findText(ignoreCase ? text.toLowerCase() : text, needle) === -1) return;
   let line = 1;
   for (let start = 0; start < text.length; line += 1) {
     const at = text.indexOf('\n', start);
     const end = at === -1 ? text.length : at;
     const content = text.slice(start, text.charCodeAt(end - 1) === 13 && end > start ? end - 1 : end);
-    const found = (ignoreCase ? content.toLowerCase() : content).indexOf(needle);
+    const found = findText(ignoreCase ? content.toLowerCase() : content, needle);
     if (found !== -1) yield { path, line, text: excerpt(content, found, needle.length) };
     start = end + 1;
   }
@@ -93,7 +94,8 @@ function excerpt(line: string, at: number, length: number): string {
   return `${start > 0 ? '…' : ''}${shown}${end < line.length ? '…' : ''}`;
 }
 
-function limitOf(options: SearchOptions): number {
+/** How many matches a search may answer. */
+export function searchLimit(options: SearchOptions): number {
   const asked = options.maxResults ?? DEFAULT_SEARCH_RESULTS;
   return Math.max(1, Math.min(MAX_SEARCH_RESULTS, Math.floor(asked)));
 }

@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import { APPROVAL_KINDS } from '../core/plan/plan.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { approvalId, digest, nextPageToken, optional, pageSize, pageToken, planId, text } from './schemas.ts';
-import { APPROVAL_KINDS, approvalView, grant, planView } from './views.ts';
+import { approvalView, grant, planView } from './views.ts';
 
 export const approvalList = defineOperation({
   name: '_cleveragents/approval/list',

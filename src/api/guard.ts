@@ -33,7 +33,7 @@ export const auditEntryView = z.object({
   result: z.enum(['allowed', 'denied']),
   reason: z.string().nullable(),
   context: jsonObject,
-  actor: z.object({ kind: z.string(), id: z.string() }),
+  actor: z.object({ kind: z.string(), id: z.string(), name: z.string().optional() }),
   hash: z.string(),
 });
 export type AuditEntryView = z.output<typeof auditEntryView>;

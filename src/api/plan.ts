@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import { Guardrails } from '../core/guard-policy.ts';
+import { PHASES, STATES } from '../core/plan/plan.ts';
 import { DECISION_TYPES } from '../core/plan/proposal.ts';
-import { guardrails } from './guardrails.ts';
+import { PROFILE_LEVELS } from '../core/profile.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import {
   digest,
@@ -16,7 +18,7 @@ import {
   text,
   timestamp,
 } from './schemas.ts';
-import { diffTotals, fileChange, PHASES, PLAN_STATES, planSummary, planView, thresholdView } from './views.ts';
+import { diffTotals, fileChange, planSummary, planView, thresholdView } from './views.ts';
 
 const onlyPlanId = z.strictObject({ plan_id: planId });
 
@@ -33,7 +35,7 @@ export const planUse = defineOperation({
     project: optional(nameReference.meta({ description: 'Project that the plan works on' })),
     automation_profile: optional(nameReference.meta({ description: 'Automation profile; wins over action, project and config' })),
     environment_profile: optional(nameReference.meta({ description: "Profile of the caller's environment; the lowest level" })),
-    guardrails: optional(guardrails),
+    guardrails: optional(Guardrails.meta({ description: 'Limits of this plan; they tighten its profile, never loosen it' })),
     session_id: optional(sessionId),
     idempotency_key: optional(text(256).meta({ description: 'The same key and body answer the same plan, for 7 days' })),
   }),
@@ -153,7 +155,8 @@ export const planTree = defineOperation({
         components: jsonObject.nullable(),
         threshold: z.number().nullable(),
         superseded: z.boolean(),
-        step: z.string().nullable(),
+        step: z.number(),
+        attempt: z.number(),
         created_at: timestamp,
       }),
     ),
@@ -198,7 +201,7 @@ export const planList = defineOperation({
     action_name: optional(nameReference.meta({ description: 'Only plans of this action' })),
     project: optional(nameReference.meta({ description: 'Only plans on this project' })),
     phase: optional(z.enum(PHASES).meta({ description: 'Only plans in this phase' })),
-    state: optional(z.enum(PLAN_STATES).meta({ description: 'Only plans in this state' })),
+    state: optional(z.enum(STATES).meta({ description: 'Only plans in this state' })),
     page_size: pageSize,
     page_token: pageToken,
   }),
@@ -226,7 +229,7 @@ export const planProfileShow = defineOperation({
   result: z.object({
     plan_id: planId,
     name: z.string(),
-    level: z.string(),
+    level: z.enum(PROFILE_LEVELS),
     digest: z.string(),
     document: jsonObject,
     thresholds: z.array(thresholdView),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MAX_FILE_BYTES, MAX_FILES } from '../core/workspace/tree.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import {
   base64,
@@ -6,7 +7,6 @@ import {
   digest,
   fileMode,
   jsonObject,
-  MAX_BLOB_BYTES,
   nameReference,
   newName,
   nextPageToken,
@@ -62,15 +62,12 @@ export const projectCreate = defineOperation({
   cli: { command: ['project', 'create'], positional: ['name'] },
 });
 
-/** Blobs named in one call; their digests fit in a body many times over. */
-export const MAX_DIGESTS_PER_CALL = 20_000;
-
 export const projectBlobMissing = defineOperation({
   name: '_cleveragents/project/blob/missing',
   summary: 'Which of these blobs the project does not hold yet',
   role: 'admin',
   freshKey: true,
-  params: z.strictObject({ name, digests: z.array(digest).max(MAX_DIGESTS_PER_CALL, `at most ${MAX_DIGESTS_PER_CALL} digests per call`) }),
+  params: z.strictObject({ name, digests: z.array(digest).max(MAX_FILES, `at most ${MAX_FILES} digests per call`) }),
   result: z.object({ missing: z.array(z.string()) }),
   errors: onProject,
   idempotent: true,
@@ -90,13 +87,10 @@ export const projectBlobPut = defineOperation({
   idempotent: true,
 });
 
-/** Entries of one commit. */
-export const MAX_CHANGES_PER_COMMIT = 20_000;
-
 const change = z.strictObject({
   path: treePath,
   entry: z
-    .nullable(z.strictObject({ mode: fileMode, digest, size_bytes: count(MAX_BLOB_BYTES) }))
+    .nullable(z.strictObject({ mode: fileMode, digest, size_bytes: count(MAX_FILE_BYTES) }))
     .meta({ description: 'null deletes the path' }),
 });
 
@@ -110,7 +104,7 @@ export const projectCommit = defineOperation({
     commit_id: text(128).meta({ description: 'Unique per commit; repeating it answers the first outcome' }),
     expected_head: z.nullable(digest).meta({ description: 'Head that the changes were made against; null accepts any' }),
     mode: z.enum(['replace', 'patch'], 'must be replace or patch').meta({ description: 'replace: the changes are the whole tree' }),
-    changes: z.array(change).max(MAX_CHANGES_PER_COMMIT, `at most ${MAX_CHANGES_PER_COMMIT} changes per commit`),
+    changes: z.array(change).max(MAX_FILES, `at most ${MAX_FILES} changes per commit`),
     message: optional(text(2000)),
   }),
   result: z.object({ status: z.literal('committed'), head: z.string(), previous: z.string(), files: z.number() }),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { RISK_CLASSES } from '../core/tool.ts';
 import { actionListResult } from './action.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { projectListResult } from './project.ts';
@@ -16,7 +17,7 @@ export const registryToolList = defineOperation({
         name: z.string(),
         aliases: z.array(z.string()),
         description: z.string(),
-        class: z.string(),
+        class: z.enum(RISK_CLASSES),
         skill: z.string().nullable(),
         /** Null = unknown: refused wherever a budget binds. */
         price_usd: z.number().nullable(),

@@ -4,9 +4,8 @@
  */
 import * as z from 'zod';
 import { exceedsDepth, type JsonObject, type JsonValue } from '../core/json.ts';
-
-/** Largest amount that is accepted anywhere, in US dollars; far below what an integer of micro-USD can hold exactly. */
-export const MAX_USD = 1_000_000_000;
+import { parsePath } from '../core/workspace/path.ts';
+import { FILE_MODES, MAX_FILE_BYTES } from '../core/workspace/tree.ts';
 
 const ULID = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
 
@@ -57,36 +56,18 @@ export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 dige
 /** ISO 8601 in UTC. */
 export const timestamp = z.iso.datetime({ error: 'must be an ISO 8601 time in UTC, for example 2026-11-30T12:00:00Z' });
 
-/** A path inside a tree: relative, `/` between segments, no empty, `.` or `..` segment. */
-export const treePath = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(1024, 'must be at most 1024 characters')
-  .superRefine((value, context) => {
-    const problem = pathProblem(value);
-    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
-  });
+/** A path of a project's tree; what is wrong with it is said by the core. */
+export const treePath = z.string('must be a string').superRefine((value, context) => {
+  const path = parsePath(value);
+  if (!path.ok) context.addIssue({ code: 'custom', message: path.error });
+});
 
-function pathProblem(path: string): string | null {
-  if (!path.isWellFormed() || path.includes('\0')) return 'must be well-formed text without NUL characters';
-  if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) return 'must be relative to the root of the project';
-  if (path.includes('\\')) return 'must use "/" between segments, not "\\"';
-  const segments = path.split('/');
-  if (segments.includes('..') || segments.includes('.')) return 'must not contain "." or ".." segments';
-  if (segments.includes('')) return 'must not contain empty segments';
-  return null;
-}
+export const fileMode = z.enum(FILE_MODES, 'must be 100644 (file), 100755 (executable) or 120000 (symlink)');
 
-export const FILE_MODES = ['100644', '100755', '120000'] as const;
-export const fileMode = z.enum(FILE_MODES, '100644 (file), 100755 (executable) or 120000 (symlink) is expected');
-
-/** Largest blob in bytes (design section 3: parts ≤ 1 MiB). */
-export const MAX_BLOB_BYTES = 1024 * 1024;
-
-/** Standard base64 with padding of at most one blob. Checked without a backtracking pattern: the text can be long. */
+/** Standard base64 with padding of at most one file. Checked without a backtracking pattern: the text can be long. */
 export const base64 = z
   .string()
-  .max(Math.ceil(MAX_BLOB_BYTES / 3) * 4, 'a blob is at most 1 MiB')
+  .max(Math.ceil(MAX_FILE_BYTES / 3) * 4, `a file is at most ${MAX_FILE_BYTES} bytes`)
   .refine(isBase64, 'must be standard base64 with padding');
 
 function isBase64(value: string): boolean {
@@ -125,18 +106,6 @@ export const jsonValue = z.custom<JsonValue>(isJsonValue, 'must be a JSON value'
 export const jsonObject = z
   .custom<JsonObject>((value) => isPlainObject(value) && isJsonValue(value), 'must be a JSON object')
   .meta({ type: 'object' });
-
-const sixDecimals = (value: number): boolean => Number(value.toFixed(6)) === value;
-
-/** An amount of US dollars with at most six decimals. */
-export const usd = z
-  .number()
-  .min(0, 'must not be negative')
-  .max(MAX_USD, `must be at most ${MAX_USD}`)
-  .refine(sixDecimals, 'must have at most 6 decimals');
-
-/** A cap in US dollars; rounded down to whole micro-USD. */
-export const capUsd = z.number().min(0, 'must not be negative').max(MAX_USD, `must be at most ${MAX_USD}`);
 
 export const count = (max: number): z.ZodInt =>
   z.int('must be a whole number').min(0, 'must not be negative').max(max, `must be at most ${max}`);

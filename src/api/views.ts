@@ -1,44 +1,57 @@
 /** The shapes of a plan and of an approval as every operation answers them, and the pieces they share. */
 import * as z from 'zod';
 import { TASK_STATES } from '../a2a/model.ts';
+import { APPROVAL_KINDS, type ApprovalStatus, PHASES, STATES } from '../core/plan/plan.ts';
+import { PROFILE_LEVELS } from '../core/profile.ts';
+import { RISK_CLASSES } from '../core/tool.ts';
 import { approvalId, jsonObject, jsonValue, planId, timestamp } from './schemas.ts';
 
-export const PHASES = ['action', 'strategize', 'execute', 'apply'] as const;
-export const PLAN_STATES = [
-  'queued',
-  'running',
-  'waiting',
-  'complete',
-  'errored',
-  'constrained',
-  'applied',
-  'cancelled',
-  'rejected',
-] as const;
-export const APPROVAL_KINDS = ['gate', 'call', 'limit', 'question', 'next_step', 'unknown_outcome'] as const;
-export const APPROVAL_STATUSES = ['open', 'approved', 'denied', 'answered', 'expired', 'revoked', 'consumed'] as const;
+export const APPROVAL_STATUSES = [
+  'pending',
+  'approved',
+  'denied',
+  'answered',
+  'expired',
+  'revoked',
+] as const satisfies readonly ApprovalStatus[];
 
 /** One tool call as a human is asked about it. */
 export const callView = z.object({
   tool: z.string(),
   arguments: jsonObject,
-  class: z.string().optional(),
+  class: z.enum(RISK_CLASSES).optional(),
   estimate_usd: z.number().optional(),
 });
 
-/** What changed in one file. `binary` files have no line counts. */
+/** What changed in one file. `binary` files have no line counts. Blobs by digest. */
 export const fileChange = z.object({
   path: z.string(),
-  previous_path: z.string().optional(),
-  change: z.enum(['added', 'modified', 'deleted', 'renamed']),
+  from_path: z.string().optional(),
+  status: z.enum(['added', 'modified', 'deleted', 'renamed', 'mode_changed']),
   binary: z.boolean(),
   additions: z.number(),
   deletions: z.number(),
-  old_mode: z.string().optional(),
-  new_mode: z.string().optional(),
+  mode_before: z.string().optional(),
+  mode_after: z.string().optional(),
+  blob_before: z.string().optional(),
+  blob_after: z.string().optional(),
 });
+export type FileChange = z.output<typeof fileChange>;
 
-export const diffTotals = z.object({ files: z.number(), additions: z.number(), deletions: z.number() });
+export const diffTotals = z.object({ files: z.number(), additions: z.number(), deletions: z.number(), binary: z.number() });
+
+/** The diff that an approval is about, without the contents where they are long. */
+const diffSummary = z.object({
+  digest: z.string(),
+  /** Tree digests. */
+  base: z.string(),
+  result: z.string(),
+  files: z.array(z.object({ path: z.string(), status: z.string(), additions: z.number(), deletions: z.number() })),
+  additions: z.number(),
+  deletions: z.number(),
+  /** Absent when it is too long to be shown here; `plan/diff` has it. */
+  patch: z.string().optional(),
+});
 
 export const grant = z
   .strictObject({
@@ -65,15 +78,7 @@ export const approvalView = z.object({
   guard: z.string().optional(),
   call: callView.optional(),
   calls: z.array(callView).optional(),
-  diff: z
-    .object({
-      digest: z.string(),
-      files: z.array(fileChange),
-      totals: diffTotals,
-      patch: z.string().optional(),
-      truncated: z.boolean().optional(),
-    })
-    .optional(),
+  diff: diffSummary.optional(),
   question: z.string().optional(),
   decision: jsonObject.optional(),
   choices: z.array(z.string()).optional(),
@@ -93,8 +98,8 @@ const problem = z.object({ message: z.string(), at: timestamp });
 
 const profileReference = z.object({
   name: z.string(),
-  /** Which level chose it: plan, action, project, global, environment or default. */
-  level: z.string(),
+  /** Which level chose it. */
+  level: z.enum(PROFILE_LEVELS),
   digest: z.string(),
 });
 
@@ -106,7 +111,7 @@ export const planView = z.object({
   project: z.string().nullable(),
   session_id: z.string(),
   phase: z.enum(PHASES),
-  state: z.enum(PLAN_STATES),
+  state: z.enum(STATES),
   /** Where a waiting plan goes on. */
   resume_state: z.string().optional(),
   task_state: z.enum(TASK_STATES),
@@ -143,7 +148,7 @@ export const planSummary = z.object({
   session_id: z.string(),
   profile: z.string(),
   phase: z.enum(PHASES),
-  state: z.enum(PLAN_STATES),
+  state: z.enum(STATES),
   task_state: z.enum(TASK_STATES),
   pending_approvals: z.number(),
   created_at: timestamp,

@@ -1,47 +1,5 @@
 /** `npm start -- [--port N] [--state DIR] [--open]`: the product on this machine. */
-import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
-import { PRODUCT_BUILD, REPOSITORY } from './build-worker.ts';
-import { runServer } from './run-server.ts';
+import { PRODUCT_BUILD } from './build-worker.ts';
+import { serverCommand } from './server-command.ts';
 
-const USAGE = `Usage: npm start -- [--port N] [--state DIR] [--open]
-
-  --port N     port on 127.0.0.1; 0 takes a free one (default 8787)
-  --state DIR  folder for everything that lasts (default .cleveragents)
-  --open       no authentication, for conformance suites; loopback only
-`;
-
-process.exitCode = await main(process.argv.slice(2));
-
-async function main(args: readonly string[]): Promise<number> {
-  const parsed = parseFlags(args);
-  if (typeof parsed === 'string') {
-    process.stderr.write(`${parsed}\n\n${USAGE}`);
-    return 2;
-  }
-  if (parsed.help) {
-    process.stdout.write(USAGE);
-    return 0;
-  }
-  return runServer({ ...parsed, build: PRODUCT_BUILD, say: (line) => process.stdout.write(`${line}\n`) });
-}
-
-/** The flags, or what is wrong with them. */
-function parseFlags(args: readonly string[]): { port: number; stateDir: string; open: boolean; help: boolean } | string {
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        port: { type: 'string', default: '8787' },
-        state: { type: 'string', default: join(REPOSITORY, '.cleveragents') },
-        open: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-    const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
-    if (!(port <= 65_535)) return `--port must be a number from 0 to 65535, not "${values.port}".`;
-    return { port, stateDir: resolve(values.state), open: values.open, help: values.help };
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
+process.exitCode = await serverCommand(process.argv.slice(2), PRODUCT_BUILD);

@@ -1,0 +1,44 @@
+import { and, asc, eq, getTableColumns } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/d1';
+import type { ActionStore } from '../../app/ports.ts';
+import { d1Call } from './d1-call.ts';
+import { actions } from './schema.ts';
+
+export function makeActionStore(db: D1Database): ActionStore {
+  const orm = drizzle(db);
+  const { isPublic: _, ...document } = getTableColumns(actions);
+  return {
+    async get(org, name) {
+      const row = await d1Call('actions.get', () =>
+        orm
+          .select(document)
+          .from(actions)
+          .where(and(eq(actions.org, org), eq(actions.name, name)))
+          .get(),
+      );
+      return row ?? null;
+    },
+
+    list(org) {
+      return d1Call('actions.list', () => orm.select(document).from(actions).where(eq(actions.org, org)).orderBy(asc(actions.name)).all());
+    },
+
+    async add(action) {
+      const isPublic = action.body['public'] === true;
+      const result = await d1Call('actions.add', () =>
+        orm
+          .insert(actions)
+          .values({ ...action, isPublic })
+          .onConflictDoNothing()
+          .run(),
+      );
+      return result.meta.changes > 0;
+    },
+
+    listPublic() {
+      return d1Call('actions.listPublic', () =>
+        orm.select(document).from(actions).where(eq(actions.isPublic, true)).orderBy(asc(actions.name), asc(actions.org)).all(),
+      );
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { and, asc, eq } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/d1';
+import type { ConfigStore } from '../../app/ports.ts';
+import type { JsonValue } from '../../core/json.ts';
+import { d1Call } from './d1-call.ts';
+import { configValues } from './schema.ts';
+
+export function makeConfigStore(db: D1Database): ConfigStore {
+  const orm = drizzle(db);
+  return {
+    async get(org, scope, key) {
+      const row = await d1Call('config.get', () =>
+        orm
+          .select({ value: configValues.value })
+          .from(configValues)
+          .where(and(eq(configValues.org, org), eq(configValues.scope, scope), eq(configValues.key, key)))
+          .get(),
+      );
+      return row === undefined ? null : valueOf(row.value);
+    },
+
+    async set(org, scope, key, value) {
+      const text = JSON.stringify(value);
+      await d1Call('config.set', () =>
+        orm
+          .insert(configValues)
+          .values({ org, scope, key, value: text })
+          .onConflictDoUpdate({ target: [configValues.org, configValues.scope, configValues.key], set: { value: text } })
+          .run(),
+      );
+    },
+
+    async list(org, scope) {
+      const rows = await d1Call('config.list', () =>
+        orm
+          .select({ key: configValues.key, value: configValues.value })
+          .from(configValues)
+          .where(and(eq(configValues.org, org), eq(configValues.scope, scope)))
+          .orderBy(asc(configValues.key))
+          .all(),
+      );
+      return new Map(rows.map(({ key, value }) => [key, valueOf(value)]));
+    },
+  };
+}
+
+function valueOf(text: string): JsonValue {
+  const value: JsonValue = JSON.parse(text);
+  return value;
+}

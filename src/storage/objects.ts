@@ -1,0 +1,64 @@
+import type { ProjectPort, Projects } from '../app/ports.ts';
+import { StorageUnavailable } from '../app/storage-unavailable.ts';
+
+/** What an object of one project offers over RPC: the port, and a read of blobs that stays within one message. */
+export type ProjectRpc = ProjectPort & {
+  /** The blobs of the first `taken` digests: as many as fit one answer, at least one of a list that is not empty. */
+  readBlobs(digests: readonly string[]): Promise<{ readonly blobs: ReadonlyMap<string, Uint8Array>; readonly taken: number }>;
+};
+
+/** The objects of all projects. Reaching one makes nothing: an object that was never created answers so and stores nothing. */
+export function makeProjects(namespace: DurableObjectNamespace): Projects {
+  return {
+    project(org, name) {
+      // What a stub answers has the shape of the object's methods; the platform's mapped types say it in a form that hides this.
+      const rpc = namespace.getByName(objectName(org, 'project', name)) as unknown as ProjectRpc;
+      return {
+        create: () => reach('projects.create', () => rpc.create()),
+        head: () => reach('projects.head', () => rpc.head()),
+        missingBlobs: (digests) => reach('projects.missingBlobs', () => rpc.missingBlobs(digests)),
+        putBlobs: (blobs) => reach('projects.putBlobs', () => rpc.putBlobs(blobs)),
+        getBlobs: (digests) => reach('projects.getBlobs', () => readAll(rpc, digests)),
+        manifest: (tree) => reach('projects.manifest', () => rpc.manifest(tree)),
+        commit: (request) => reach('projects.commit', () => rpc.commit(request)),
+        search: (tree, query, options) => reach('projects.search', () => rpc.search(tree, query, options)),
+        history: (limit) => reach('projects.history', () => rpc.history(limit)),
+      };
+    },
+  };
+}
+
+/**
+ * The name of an object. Made of (org, kind, id) so that no two triples share one, whatever the texts hold: a foreign or invented id
+ * reaches an object of the caller's own org, and never one of another kind.
+ */
+export function objectName(org: string, kind: 'plan' | 'project' | 'session' | 'org', id: string): string {
+  return JSON.stringify([org, kind, id]);
+}
+
+/** One message carries 8 MiB; callers need not know. */
+async function readAll(rpc: ProjectRpc, digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+  const all = new Map<string, Uint8Array>();
+  for (let rest = [...new Set(digests)]; rest.length > 0; ) {
+    const { blobs, taken } = await rpc.readBlobs(rest);
+    for (const [digest, bytes] of blobs) all.set(digest, bytes);
+    rest = rest.slice(taken);
+  }
+  return all;
+}
+
+/** An object that was reset, is overloaded or cannot be reached is a store that is unavailable; what its code throws stays a bug. */
+async function reach<T>(operation: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    if (cause instanceof Error && isPlatformFault(cause)) throw new StorageUnavailable(operation, cause);
+    throw cause;
+  }
+}
+
+function isPlatformFault(
+  error: Error & { readonly retryable?: unknown; readonly overloaded?: unknown; readonly remote?: unknown },
+): boolean {
+  return error.retryable === true || error.overloaded === true || ('remote' in error && error.remote !== true);
+}

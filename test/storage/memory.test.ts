@@ -1,0 +1,23 @@
+import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
+import {
+  makeMemoryActionStore,
+  makeMemoryConfigStore,
+  makeMemoryKeyStore,
+  makeMemoryOrgStore,
+  makeMemoryProjectStore,
+  makeMemorySessionStore,
+} from '../../src/storage/memory/registry.ts';
+import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
+import { portSuite } from './port-suite.ts';
+
+portSuite('memory', {
+  orgs: makeMemoryOrgStore(),
+  keys: makeMemoryKeyStore(),
+  actions: makeMemoryActionStore(),
+  projects: makeMemoryProjectStore(),
+  sessions: makeMemorySessionStore(),
+  config: makeMemoryConfigStore(),
+  plans: makeMemoryPlanIndex(),
+  audit: makeMemoryAuditStore(),
+  idempotency: makeMemoryIdempotencyStore(),
+});

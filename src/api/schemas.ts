@@ -99,12 +99,16 @@ export function isJsonValue(value: unknown): value is JsonValue {
   return true;
 }
 
+const expecting = (what: string) => ({
+  error: (issue: { readonly input?: unknown }) => (issue.input === undefined ? 'is required' : `must be ${what}`),
+});
+
 /** Any JSON value, kept exactly as it came (a copying parser would drop members named `__proto__`). */
-export const jsonValue = z.custom<JsonValue>(isJsonValue, 'must be a JSON value').meta({ description: 'Any JSON value' });
+export const jsonValue = z.custom<JsonValue>(isJsonValue, expecting('a JSON value')).meta({ description: 'Any JSON value' });
 
 /** A JSON object with free members, kept exactly as it came. */
 export const jsonObject = z
-  .custom<JsonObject>((value) => isPlainObject(value) && isJsonValue(value), 'must be a JSON object')
+  .custom<JsonObject>((value) => isPlainObject(value) && isJsonValue(value), expecting('a JSON object'))
   .meta({ type: 'object' });
 
 export const count = (max: number): z.ZodInt =>

@@ -66,32 +66,34 @@ export const grant = z
 export type Grant = z.output<typeof grant>;
 
 /** A question to a human, bound by digest to exactly one thing (design sections 4 and 11). */
-export const approvalView = z.object({
-  approval_id: approvalId,
-  plan_id: planId,
-  kind: z.enum(APPROVAL_KINDS),
-  status: z.enum(APPROVAL_STATUSES),
-  /** Covers the subject, the locked profile and the guard revision; sent back with the decision. */
-  digest: z.string(),
-  reason: z.string(),
-  gate: z.string().optional(),
-  guard: z.string().optional(),
-  call: callView.optional(),
-  calls: z.array(callView).optional(),
-  diff: diffSummary.optional(),
-  question: z.string().optional(),
-  decision: jsonObject.optional(),
-  choices: z.array(z.string()).optional(),
-  suggested_grant: jsonObject.optional(),
-  estimate_usd: z.number().optional(),
-  threshold: z.number().optional(),
-  confidence: z.number().nullable().optional(),
-  components: jsonObject.optional(),
-  opened_at: timestamp,
-  expires_at: timestamp.nullable(),
-  decided_by: z.string().optional(),
-  decided_at: timestamp.optional(),
-});
+export const approvalView = z
+  .object({
+    approval_id: approvalId,
+    plan_id: planId,
+    kind: z.enum(APPROVAL_KINDS),
+    status: z.enum(APPROVAL_STATUSES),
+    /** Covers the subject, the locked profile and the guard revision; sent back with the decision. */
+    digest: z.string(),
+    reason: z.string(),
+    gate: z.string().optional(),
+    guard: z.string().optional(),
+    call: callView.optional(),
+    calls: z.array(callView).optional(),
+    diff: diffSummary.optional(),
+    question: z.string().optional(),
+    decision: jsonObject.optional(),
+    choices: z.array(z.string()).optional(),
+    suggested_grant: jsonObject.optional(),
+    estimate_usd: z.number().optional(),
+    threshold: z.number().optional(),
+    confidence: z.number().nullable().optional(),
+    components: jsonObject.optional(),
+    opened_at: timestamp,
+    expires_at: timestamp.nullable(),
+    decided_by: z.string().optional(),
+    decided_at: timestamp.optional(),
+  })
+  .meta({ id: 'Approval' });
 export type ApprovalView = z.output<typeof approvalView>;
 
 const problem = z.object({ message: z.string(), at: timestamp });
@@ -104,40 +106,42 @@ const profileReference = z.object({
 });
 
 /** One plan as `plan/use`, `status`, `execute`, `apply`, `cancel` and `prompt` answer it. Amounts in US dollars. */
-export const planView = z.object({
-  plan_id: planId,
-  task_id: z.string(),
-  action_name: z.string(),
-  project: z.string().nullable(),
-  session_id: z.string(),
-  phase: z.enum(PHASES),
-  state: z.enum(STATES),
-  /** Where a waiting plan goes on. */
-  resume_state: z.string().optional(),
-  task_state: z.enum(TASK_STATES),
-  attempt: z.number(),
-  profile: profileReference,
-  budget: z.object({
-    cap_usd: z.number().nullable(),
-    cap_source: z.string().optional(),
-    spent_usd: z.number(),
-    reserved_usd: z.number(),
-    overrun_usd: z.number(),
-    remaining_usd: z.number().nullable(),
-  }),
-  steps: z.object({ used: z.number(), limit: z.number().nullable(), current: z.string().optional() }),
-  wall_clock: z.object({ worked_seconds: z.number(), limit_seconds: z.number().nullable() }),
-  pending: z.array(approvalView),
-  created_at: timestamp,
-  updated_at: timestamp,
-  applied_at: timestamp.optional(),
-  applied_head: z.string().optional(),
-  error: z.object({ first: problem, last: problem }).optional(),
-  cancel_reason: z.string().optional(),
-  /** Position and hash of the newest row of the plan's log. */
-  seq: z.number(),
-  head_hash: z.string(),
-});
+export const planView = z
+  .object({
+    plan_id: planId,
+    task_id: z.string(),
+    action_name: z.string(),
+    project: z.string().nullable(),
+    session_id: z.string(),
+    phase: z.enum(PHASES),
+    state: z.enum(STATES),
+    /** Where a waiting plan goes on. */
+    resume_state: z.string().optional(),
+    task_state: z.enum(TASK_STATES),
+    attempt: z.number(),
+    profile: profileReference,
+    budget: z.object({
+      cap_usd: z.number().nullable(),
+      cap_source: z.string().optional(),
+      spent_usd: z.number(),
+      reserved_usd: z.number(),
+      overrun_usd: z.number(),
+      remaining_usd: z.number().nullable(),
+    }),
+    steps: z.object({ used: z.number(), limit: z.number().nullable(), current: z.string().optional() }),
+    wall_clock: z.object({ worked_seconds: z.number(), limit_seconds: z.number().nullable() }),
+    pending: z.array(approvalView),
+    created_at: timestamp,
+    updated_at: timestamp,
+    applied_at: timestamp.optional(),
+    applied_head: z.string().optional(),
+    error: z.object({ first: problem, last: problem }).optional(),
+    cancel_reason: z.string().optional(),
+    /** Position and hash of the newest row of the plan's log. */
+    seq: z.number(),
+    head_hash: z.string(),
+  })
+  .meta({ id: 'Plan' });
 export type PlanView = z.output<typeof planView>;
 
 /** One plan in a list; from the index, which follows the plan by at most one write. */

@@ -63,7 +63,7 @@ describe('parseParams', () => {
       use,
       { action_name: 'a', guardrails: { tool_denylist: ['a', 5] } },
       'guardrails.tool_denylist.1',
-      'must be a string',
+      'text',
     ],
     ['a blank list entry', use, { action_name: 'a', guardrails: { tool_denylist: [''] } }, 'guardrails.tool_denylist.0', 'blank'],
     ['a lone surrogate', use, { action_name: 'a\ud800' }, 'action_name', 'well-formed'],

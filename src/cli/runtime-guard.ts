@@ -44,16 +44,34 @@ export async function prepareRuntimeGuard(stateDir: string): Promise<RuntimeGuar
 
 async function endLeftOver(pidFile: string): Promise<void> {
   const pid = readPid(pidFile);
-  if (pid === undefined || !processExists(pid) || !isRuntimeOf(pid, pidFile)) return;
-  process.kill(pid, 'SIGKILL');
-  for (let waitedMs = 0; processExists(pid) && waitedMs < 5_000; waitedMs += 20) await sleep(20);
+  if (pid === undefined) return;
+  for (let waitedMs = 0; processExists(pid) && waitedMs < 5_000; waitedMs += 20) {
+    const owner = ownerOf(pid, pidFile);
+    if (owner === 'somebody else') return;
+    if (owner === 'us') killIfAlive(pid);
+    await sleep(20);
+  }
 }
 
-/** The id may have been given to another process since; only a process that carries our variable is ours. */
-function isRuntimeOf(pid: number, pidFile: string): boolean {
-  const environment = `/proc/${pid}/environ`;
-  if (!existsSync(environment)) return false;
-  return readFileSync(environment, 'utf8').split('\0').includes(`${PID_FILE_VARIABLE}=${pidFile}`);
+/** The id may have been given to another process since; only a process that carries our variable is ours. One that is just ending shows nothing. */
+function ownerOf(pid: number, pidFile: string): 'us' | 'somebody else' | 'ending' {
+  if (!existsSync('/proc/self/environ')) return 'somebody else';
+  let environment: string;
+  try {
+    environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EACCES' ? 'somebody else' : 'ending';
+  }
+  if (environment === '') return 'ending';
+  return environment.split('\0').includes(`${PID_FILE_VARIABLE}=${pidFile}`) ? 'us' : 'somebody else';
+}
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended by itself in between.
+  }
 }
 
 function installLauncher(stateDir: string): void {

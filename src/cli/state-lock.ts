@@ -38,14 +38,14 @@ export function acquireStateLock(stateDir: string): () => void {
   throw new StateInUseError(stateDir, parseOwner(readText(path) ?? '')?.pid ?? 0);
 }
 
-/** True when a process with this id exists, whoever owns it. */
+/** True when a process with this id runs, whoever owns it. One that has ended and waits for its parent to notice does not count. */
 export function processExists(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
+  return processStatus(pid)?.[0] !== 'Z';
 }
 
 function isAlive(owner: LockOwner): boolean {
@@ -55,9 +55,13 @@ function isAlive(owner: LockOwner): boolean {
 }
 
 function describeProcess(pid: number): LockOwner {
-  // Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks, so count from its closing bracket. Absent outside Linux.
-  const started = readText(`/proc/${pid}/stat`)?.split(') ').at(-1)?.split(' ')[19];
+  const started = processStatus(pid)?.[19];
   return started === undefined ? { pid } : { pid, started };
+}
+
+/** Fields of /proc/<pid>/stat from the third (state) on; the name before it may hold blanks. Undefined outside Linux. */
+function processStatus(pid: number): readonly string[] | undefined {
+  return readText(`/proc/${pid}/stat`)?.split(') ').at(-1)?.split(' ');
 }
 
 function createExclusively(path: string, text: string): boolean {

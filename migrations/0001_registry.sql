@@ -66,7 +66,6 @@ CREATE TABLE `orgs` (
 CREATE TABLE `plan_moves` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`moved_at_seconds` integer NOT NULL,
-	`existed` integer NOT NULL,
 	`org` text NOT NULL,
 	`plan_id` text NOT NULL,
 	`session_id` text,

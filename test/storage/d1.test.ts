@@ -94,10 +94,7 @@ describe('page tokens of D1', () => {
 
   it('are no reason to keep earlier states for ever', async () => {
     const org = `org-${crypto.randomUUID()}`;
-    await db
-      .prepare('INSERT INTO plan_moves (moved_at_seconds, existed, org, plan_id) VALUES (unixepoch() - 7300, 0, ?1, ?2)')
-      .bind(org, 'old')
-      .run();
+    await db.prepare('INSERT INTO plan_moves (moved_at_seconds, org, plan_id) VALUES (unixepoch() - 7300, ?1, ?2)').bind(org, 'old').run();
     const index = makePlanIndex(db);
     const kept = () => db.prepare('SELECT count(*) AS n FROM plan_moves WHERE org = ?1').bind(org).first<number>('n');
     expect(await kept()).toBe(1);

@@ -96,7 +96,8 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
       await plans.upsert(planOf(org, 'z', { taskState: 'input-required' }));
       const query = { org, pageSize: 1, taskState: 'working' };
       const first = await page(plans, query);
-      await plans.upsert(planOf(org, 'c', { seq: 2, taskState: 'completed', statusAt: at(9) }));
+      await plans.upsert(planOf(org, 'c', { seq: 2, taskState: 'working', statusAt: at(-9) }));
+      await plans.upsert(planOf(org, 'c', { seq: 3, taskState: 'completed', statusAt: at(9) }));
       await plans.upsert(planOf(org, 'a', { seq: 2, statusAt: at(10) }));
       await plans.upsert(planOf(org, 'z', { seq: 2, taskState: 'working' }));
       const rest: PlanIndexRow[] = [];

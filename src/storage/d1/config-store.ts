@@ -16,7 +16,7 @@ export function makeConfigStore(db: D1Database): ConfigStore {
           .where(and(eq(configValues.org, org), eq(configValues.scope, scope), eq(configValues.key, key)))
           .get(),
       );
-      return row === undefined ? null : valueOf(row.value);
+      return row === undefined ? null : parseValue(row.value);
     },
 
     async set(org, scope, key, value) {
@@ -39,12 +39,12 @@ export function makeConfigStore(db: D1Database): ConfigStore {
           .orderBy(asc(configValues.key))
           .all(),
       );
-      return new Map(rows.map(({ key, value }) => [key, valueOf(value)]));
+      return new Map(rows.map(({ key, value }) => [key, parseValue(value)]));
     },
   };
 }
 
-function valueOf(text: string): JsonValue {
+function parseValue(text: string): JsonValue {
   const value: JsonValue = JSON.parse(text);
   return value;
 }

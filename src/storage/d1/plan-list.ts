@@ -65,7 +65,7 @@ function laterPage(db: D1Database, query: PlanListQuery, at: PlanPageToken, limi
     `SELECT ${COLUMNS} FROM plans WHERE ${where} AND NOT EXISTS
        (SELECT 1 FROM plan_moves AS m WHERE m.org = plans.org AND m.plan_id = plans.plan_id AND m.id > ${since})
      UNION ALL
-     SELECT ${COLUMNS} FROM plan_moves WHERE ${where} AND id > ${since} AND existed = 1 AND NOT EXISTS
+     SELECT ${COLUMNS} FROM plan_moves WHERE ${where} AND id > ${since} AND NOT EXISTS
        (SELECT 1 FROM plan_moves AS m
         WHERE m.org = plan_moves.org AND m.plan_id = plan_moves.plan_id AND m.id > ${since} AND m.id < plan_moves.id)
      ${ORDER} LIMIT ${bound.add(limit)}`,

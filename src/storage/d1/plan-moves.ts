@@ -30,10 +30,10 @@ const SHOWN_CHANGE = ['status_at', 'phase', 'state', 'task_state', 'session_id',
   .concat(`(p.pending_approvals > 0) IS NOT (${offered('pending_approvals')} > 0)`)
   .join(' OR ');
 
-/** Ahead of the write. A plan that was not listed before leaves a mark that says so. */
+/** Ahead of the write. A plan that was not listed before leaves a mark without a `seq`, which no list shows. */
 const RECORD_MOVE = `
-  INSERT INTO plan_moves (moved_at_seconds, existed, org, plan_id, ${KEPT.join(', ')})
-  SELECT unixepoch(), coalesce(p.seq, 0) > 0, ${offered('org')}, ${offered('plan_id')}, ${KEPT.map((column) => `p.${column}`).join(', ')}
+  INSERT INTO plan_moves (moved_at_seconds, org, plan_id, ${KEPT.join(', ')})
+  SELECT unixepoch(), ${offered('org')}, ${offered('plan_id')}, ${KEPT.map((column) => `p.${column}`).join(', ')}
   FROM (SELECT 1) LEFT JOIN plans AS p ON p.org = ${offered('org')} AND p.plan_id = ${offered('plan_id')}
   WHERE ${offered('seq')} > 0
     AND (p.plan_id IS NULL OR p.seq = 0 OR (p.seq <= ${offered('seq')} AND (${SHOWN_CHANGE})))`;

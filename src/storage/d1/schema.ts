@@ -115,15 +115,14 @@ export const plans = sqliteTable('plans', planColumns(), (table) => [
 ]);
 
 /**
- * What a listed plan looked like before it changed, kept for as long as a page token is good (see plan-list.ts). `existed` = 0: the
- * plan was not listed before this change, and the other columns hold nothing.
+ * What a listed plan looked like before it changed, kept for as long as a page token is good (see plan-list.ts). A null or
+ * zero `seq`: the plan was not listed before the change.
  */
 export const planMoves = sqliteTable(
   'plan_moves',
   {
     id: integer().primaryKey({ autoIncrement: true }),
     movedAtSeconds: integer('moved_at_seconds').notNull(),
-    existed: integer({ mode: 'boolean' }).notNull(),
     org: text().notNull(),
     planId: text('plan_id').notNull(),
     sessionId: text('session_id'),

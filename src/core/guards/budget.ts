@@ -2,7 +2,7 @@ import type { GuardPolicy } from '../guard-policy.ts';
 import { effectiveLimit } from '../guard-policy.ts';
 import { addMicroUsd, formatUsdPair, MAX_AMOUNT_MICRO_USD, toUsd } from '../money.ts';
 import type { Guard, GuardFacts, Objection, UpperRefusal } from './guard.ts';
-import { limitApproval, orAsk, raisedWhere } from './limits.ts';
+import { limitApproval, remedy } from './limits.ts';
 
 /**
  * Refused iff spent + reserved + coming cost > cap; equal is allowed. One rule covers three cases: free calls pass when the cap is
@@ -29,8 +29,7 @@ function checkPlan({ planCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: numbe
   const granted = grants.costMicroUsd;
   const capMicroUsd = effectiveLimit(bound, granted);
   if (bound === null || capMicroUsd === null || totalMicroUsd <= capMicroUsd) return null;
-  const remediation = `raise ${raisedWhere(bound, granted)}, lower cost${orAsk(bound, granted)}`;
-  return exceeded(totalMicroUsd, capMicroUsd, remediation, {
+  return exceeded(totalMicroUsd, capMicroUsd, remedy('raise', bound, granted, 'lower cost'), {
     approval: limitApproval(bound, granted),
     limitField: bound.field,
     exceededLevel: 'plan',

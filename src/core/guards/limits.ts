@@ -6,7 +6,7 @@ import type { ApprovalPower, Objection } from './guard.ts';
 export function limitReached(what: string, bound: Limit, granted: number, amounts: { actual: number; limit: number; unit?: string; reduce: string }): Objection {
   const { actual, limit, unit = '', reduce } = amounts;
   return {
-    reason: `${what} reached: ${actual}${unit}/${limit}${unit}. Remediation: increase ${raisedWhere(bound, granted)}, ${reduce}${orAsk(bound, granted)}.`,
+    reason: `${what} reached: ${actual}${unit}/${limit}${unit}. Remediation: ${remedy('increase', bound, granted, reduce)}.`,
     approval: limitApproval(bound, granted),
     limitField: bound.field,
     limit,
@@ -19,11 +19,9 @@ export function limitApproval(bound: Limit, granted: number): ApprovalPower {
   return isGrantable(bound, granted) ? 'limit' : 'none';
 }
 
-/** The field to raise, and where when a plan cannot. */
-export function raisedWhere(bound: Limit, granted: number): string {
-  return isGrantable(bound, granted) ? bound.field : `${bound.field} in the policy of the org`;
-}
-
-export function orAsk(bound: Limit, granted: number): string {
-  return isGrantable(bound, granted) ? ', or request human approval' : '';
+/** What to do about a limit: the field to raise, a way to need less, and a human where a human can grant more. */
+export function remedy(verb: 'increase' | 'raise', bound: Limit, granted: number, needLess: string): string {
+  return isGrantable(bound, granted)
+    ? `${verb} ${bound.field}, ${needLess}, or request human approval`
+    : `${verb} ${bound.field} in the policy of the org, or ${needLess}`;
 }

@@ -6,6 +6,7 @@
  */
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
+import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 const workerTests = ['test/objects/**/*.test.ts', 'test/storage/**/*.test.ts'];
 const e2eTests = ['test/e2e/**/*.test.ts'];
@@ -16,8 +17,12 @@ process.env['WRANGLER_SEND_METRICS'] = 'false';
 process.env['WRANGLER_SEND_ERROR_REPORTS'] = 'false';
 process.env['WRANGLER_HIDE_BANNER'] = 'true';
 
+// A run of CI names the file that sums it up.
+const summaryPath = process.env['TEST_SUMMARY'];
+
 export default defineConfig({
   test: {
+    reporters: ['default', ...(summaryPath === undefined ? [] : [new SummaryReporter(summaryPath)])],
     projects: [
       {
         test: {

@@ -1,0 +1,133 @@
+import type { JsonObject } from '../json.ts';
+import type { LogRow } from './events.ts';
+
+/** One entry of the trail, with the source's fields (guards.md "Audit Entry Fields") and its place in the chain. */
+export interface AuditEntry {
+  readonly seq: number;
+  readonly timestamp: string;
+  readonly eventType: string;
+  readonly guardName: string;
+  readonly result: 'allowed' | 'denied';
+  readonly reason: string | null;
+  readonly actor: LogRow['actor'];
+  readonly context: JsonObject;
+  readonly hash: string;
+}
+
+/** The audit trail is a projection of the log: one entry per decision, nothing for rows in which nothing was decided. */
+export function auditEntryOf(row: LogRow): AuditEntry | null {
+  const entry = (eventType: string, guardName: string, allowed: boolean, reason: string | null, context: object): AuditEntry => ({
+    seq: row.seq,
+    timestamp: row.at,
+    eventType,
+    guardName,
+    result: allowed ? 'allowed' : 'denied',
+    reason,
+    actor: row.actor,
+    // Through JSON, so that members without a value are absent and the entry is what a reader will get.
+    context: JSON.parse(JSON.stringify(context)) as JsonObject,
+    hash: row.hash,
+  });
+  switch (row.type) {
+    case 'plan_created':
+      return entry('plan_created', 'plan', true, null, {
+        action: row.data.action.name,
+        profile: row.data.profile.name,
+        profile_digest: row.data.profile.digest,
+        policy_digest: row.data.policy_digest,
+        project: row.data.project?.name,
+        arguments: Object.keys(row.data.arguments),
+      });
+    case 'plan_rejected':
+      return entry('plan_rejected', 'plan', false, row.data.reason, {});
+    case 'call_decided': {
+      const { call, guards, allowed, guard, reason, event_type: eventType } = row.data;
+      return entry(eventType, guard ?? 'call', allowed, reason, {
+        call_id: call.id,
+        attempt: call.attempt,
+        tool: call.tool,
+        class: call.riskClass,
+        step: call.step,
+        arguments_digest: call.argumentsDigest,
+        estimate_micro_usd: call.estimateMicroUsd,
+        reserved_micro_usd: row.data.reserved_micro_usd,
+        confidence: call.confidence,
+        consumed_approval: row.data.consumed_approval,
+        guards: guards.map((verdict) => ({
+          guard: verdict.guard,
+          event_type: verdict.eventType,
+          result: verdict.allowed ? 'allowed' : 'denied',
+          reason: verdict.reason,
+          limit: verdict.limit,
+          actual: verdict.actual,
+          exceeded_level: verdict.exceededLevel,
+        })),
+      });
+    }
+    case 'call_settled':
+      return entry('effect_settled', 'effect', row.data.outcome === 'succeeded', row.data.reason ?? row.data.error?.message ?? null, {
+        call_id: row.data.call_id,
+        attempt: row.data.attempt,
+        outcome: row.data.outcome,
+        charge: row.data.charge,
+        late: row.data.late,
+      });
+    case 'gate_decided':
+      return entry(row.data.outcome === 'proceed' ? 'gate_allowed' : 'gate_blocked', row.data.gate, row.data.outcome === 'proceed', row.data.reason, {
+        gate: row.data.gate,
+        via: row.data.via,
+        threshold: row.data.threshold,
+        confidence: row.data.confidence,
+        approval_id: row.data.approval_id,
+        subject_digest: row.data.subject_digest,
+        call_ids: row.data.call_ids,
+      });
+    case 'approval_decided':
+      return entry('approval_decided', row.data.kind, row.data.decision !== 'deny', row.data.reason, {
+        approval_id: row.data.approval_id,
+        decision: row.data.decision,
+        digest: row.data.digest,
+        text: row.data.text,
+        grant: row.data.grant,
+      });
+    case 'approval_refused':
+      return entry('approval_refused', 'approval', false, row.data.reason, { approval_id: row.data.approval_id, decision: row.data.decision });
+    case 'approval_closed':
+      return entry(`approval_${row.data.status}`, 'approval', false, row.data.reason, { approval_id: row.data.approval_id });
+    case 'approval_extended':
+      return entry('approval_extended', 'approval', true, null, row.data);
+    case 'limit_granted':
+      return entry(row.data.event, 'limit', true, null, { approval_id: row.data.approval_id, grant: row.data.grant });
+    case 'budget_warning':
+      return entry('budget_warning', 'budget_cap', true, null, row.data);
+    case 'plan_failed':
+      return entry('plan_failed', 'plan', false, row.data.reason, { remediation: row.data.remediation, phase: row.data.to.phase });
+    case 'apply_constrained':
+      return entry('apply_constrained', 'apply', false, row.data.reason, row.data.report);
+    case 'plan_applied':
+      return entry('plan_applied', 'apply', true, null, { head: row.data.head, previous: row.data.previous });
+    case 'plan_cancelled':
+      return entry('plan_cancelled', 'plan', true, row.data.reason, {});
+    case 'plan_restarted':
+      return entry('plan_restarted', 'plan', true, row.data.reason, { phase: row.data.to.phase });
+    case 'decision_made':
+      return entry('decision_made', 'decision', true, null, {
+        decision_id: row.data.decision.id,
+        type: row.data.decision.type,
+        question: row.data.decision.question,
+        chosen: row.data.decision.chosen,
+        confidence: row.data.decision.confidence,
+        threshold: row.data.decision.threshold,
+      });
+    case 'strategy_completed':
+    case 'execution_completed':
+      return entry(row.type, 'plan', true, null, {});
+    case 'call_sent':
+    case 'message_said':
+    case 'artifact_produced':
+    case 'message_received':
+    case 'approval_opened':
+    case 'approval_reminded':
+      return null;
+  }
+}

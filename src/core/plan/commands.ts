@@ -1,0 +1,120 @@
+import type { ActionDocument } from '../action.ts';
+import type { GuardPolicy } from '../guard-policy.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import type { FieldIssue } from '../refusal.ts';
+import type { Change } from '../workspace/changes.ts';
+import type { ActorRef, DiffSummary, Grant, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
+import type { Proposal } from './proposal.ts';
+
+/** A caller with what they may do here, looked up before the command; separation from the requester is judged with the plan's state. */
+export interface Caller {
+  readonly actor: ActorRef;
+  /** Right to answer approvals: a human key with the role. */
+  readonly mayApprove: boolean;
+  /** `approvals.separate_requester`: whoever started the plan may not approve in it. */
+  readonly separateRequester: boolean;
+  /** `approvals.require_digest`: explicit execute and apply must carry the digest that was shown. */
+  readonly requireDigest: boolean;
+}
+
+/** What the engine found out about a proposed call before it is decided. */
+export interface CallFacts {
+  /** What is wrong with the arguments against the tool's schema; a call with issues is refused and never reaches the tool. */
+  readonly issues: readonly FieldIssue[];
+  readonly known: number;
+  readonly newInKnownFolder: number;
+  readonly unknown: number;
+  readonly protectedPaths: readonly string[];
+  readonly bytes: number;
+}
+
+export interface CreateCommand {
+  readonly type: 'create';
+  readonly planId: string;
+  readonly org: string;
+  readonly sessionId: string;
+  readonly action: ActionDocument;
+  readonly arguments: JsonObject;
+  readonly input: string;
+  readonly project: ProjectRef | null;
+  readonly profile: LockedProfile;
+  readonly policy: GuardPolicy;
+  readonly statistics: OutcomeStatistics;
+  readonly by: ActorRef;
+  readonly message: (Omit<PlanMessage, 'parts' | 'at'> & { readonly parts: JsonValue }) | null;
+  /** Policy, kill switch or an exhausted budget above: the plan is made in `rejected` with this reason. */
+  readonly rejection: string | null;
+}
+
+/** The structured answer of design section 11, already parsed. */
+export interface Answer {
+  readonly approvalId: string;
+  readonly decision: 'approve' | 'deny' | 'answer';
+  readonly digest: string | null;
+  readonly reason: string | null;
+  readonly text: string | null;
+  readonly grant: Grant | null;
+}
+
+export type SettleOutcome =
+  | {
+      readonly status: 'succeeded';
+      readonly result: JsonValue;
+      /** Path, and the change with its blob already digested by the engine. */
+      readonly changes: readonly (readonly [string, Change])[];
+      readonly blobs: ReadonlyMap<string, Uint8Array>;
+      readonly readPaths: readonly string[];
+      readonly reportedUsd: unknown;
+      readonly taint: string | null;
+    }
+  | {
+      readonly status: 'failed';
+      readonly error: { readonly code: string; readonly message: string; readonly transient: boolean };
+      readonly dispatched: boolean;
+      readonly reportedUsd: unknown;
+    }
+  | { readonly status: 'unknown'; readonly reason: string };
+
+export type ApplyOutcome =
+  | { readonly status: 'applied'; readonly head: string | null; readonly previous: string | null; readonly files: number }
+  | { readonly status: 'moved'; readonly head: string }
+  | { readonly status: 'failed'; readonly reason: string };
+
+/** The diff as the engine computed it, before its patch is stored. */
+export type DiffInput = Omit<DiffSummary, 'patch'> & { readonly patch: string };
+
+/** Everything that can be asked of a plan. Commands of the engine carry what they were based on and are refused when that has passed. */
+export type Command =
+  | CreateCommand
+  /** Opens the gate that is due, if any. `diff` is needed at execute/complete; `head` for a plan that goes back to a moved head. */
+  | { readonly type: 'advance'; readonly diff: DiffInput | null; readonly head: string | null }
+  | {
+      readonly type: 'propose';
+      readonly proposal: Proposal;
+      readonly actorName: string;
+      /** Log position at which the actor was asked. */
+      readonly basis: { readonly attempt: number; readonly cursor: JsonValue; readonly phase: string };
+      readonly guidanceSeen: number;
+      readonly facts: readonly CallFacts[];
+    }
+  | { readonly type: 'retry_call'; readonly callId: string; readonly facts: CallFacts }
+  | { readonly type: 'mark_sent'; readonly callId: string; readonly attempt: number }
+  | { readonly type: 'settle'; readonly callId: string; readonly attempt: number; readonly outcome: SettleOutcome }
+  | { readonly type: 'finish_apply'; readonly applyId: string; readonly outcome: ApplyOutcome }
+  | { readonly type: 'tick' }
+  | { readonly type: 'execute'; readonly by: Caller; readonly digest: string | null; readonly head: string | null }
+  | { readonly type: 'apply'; readonly by: Caller; readonly digest: string | null; readonly approve: boolean }
+  | { readonly type: 'cancel'; readonly by: ActorRef; readonly reason: string | null }
+  | { readonly type: 'answer'; readonly by: Caller; readonly answer: Answer }
+  | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
+  | {
+      readonly type: 'message';
+      readonly by: Caller;
+      readonly messageId: string;
+      readonly parts: JsonValue;
+      readonly metadata: JsonObject | null;
+      readonly text: string;
+      readonly answers: readonly Answer[];
+      /** What the whole text says if it is one of the closed list of plain decisions. */
+      readonly plain: { readonly decision: 'approve' | 'deny'; readonly phase: string | null } | null;
+    };

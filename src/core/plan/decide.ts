@@ -1,0 +1,107 @@
+/**
+ * The decider: `decide(plan, command, context)` gives the rows to commit and the plan after them, or says why not. Pure: the same
+ * plan, command and context give the same rows. Some refusals leave a row of their own (an answer that may not be given).
+ */
+import type { Refusal } from '../refusal.ts';
+import { invalidState, notFound } from '../refusal.ts';
+import { err, ok, type Result } from '../result.ts';
+import type { Command, CreateCommand } from './commands.ts';
+import { advance } from './decide/advance.ts';
+import { answerApproval } from './decide/answer.ts';
+import { redecide } from './decide/calls.ts';
+import { applyPlan, cancelPlan, createDigest, createPlan, executePlan, finishApply } from './decide/lifecycle.ts';
+import { takeMessage } from './decide/message.ts';
+import { propose } from './decide/propose.ts';
+import { settleCall } from './decide/settle.ts';
+import { extendApproval, tick } from './decide/tick.ts';
+import type { LogRow } from './events.ts';
+import type { Plan } from './plan.ts';
+import { beginWork, type DecideContext, SYSTEM, type Work } from './work.ts';
+
+export interface Decided {
+  readonly rows: readonly LogRow[];
+  readonly blobs: ReadonlyMap<string, Uint8Array>;
+  readonly plan: Plan | null;
+  readonly result: Result<null, Refusal>;
+}
+
+export function decide(plan: Plan | null, command: Command, context: DecideContext): Decided {
+  if (command.type === 'create') return decideCreate(plan, command, context);
+  if (plan === null) return { rows: [], blobs: new Map(), plan, result: err(notFound('plan', '')) };
+  const work = beginWork(plan, { org: plan.org, planId: plan.id }, context);
+  const result = run(work, command);
+  // Several answers in one message count together or not at all: only that they were refused is kept.
+  if (!result.ok && command.type === 'message' && command.answers.length > 1) {
+    const instead = beginWork(plan, { org: plan.org, planId: plan.id }, context);
+    const ids = command.answers.map((answer) => answer.approvalId).join(', ');
+    if (!plan.terminal) instead.emit('approval_refused', command.by.actor, { approval_id: ids, decision: 'several', reason: result.error.message });
+    return { rows: instead.rows, blobs: instead.blobs, plan: instead.plan(), result };
+  }
+  return { rows: work.rows, blobs: work.blobs, plan: work.plan(), result };
+}
+
+/** Creating is done once: the same again answers the plan that is there. */
+function decideCreate(plan: Plan | null, command: CreateCommand, context: DecideContext): Decided {
+  const work = beginWork(plan, { org: command.org, planId: command.planId }, context);
+  if (plan !== null) {
+    const isSame = plan.createDigest === createDigest(work, command);
+    const result = isSame
+      ? ok(null)
+      : err<Refusal>({ kind: 'already_exists', message: 'a plan with this id exists', entity: 'plan', id: plan.id, details: { plan_id: plan.id } });
+    return { rows: [], blobs: new Map(), plan, result };
+  }
+  const result = createPlan(work, command);
+  return { rows: work.rows, blobs: work.blobs, plan: work.plan(), result };
+}
+
+function run(work: Work, command: Exclude<Command, CreateCommand>): Result<null, Refusal> {
+  switch (command.type) {
+    case 'advance':
+      advance(work, command.diff, command.head);
+      return ok(null);
+    case 'propose':
+      return propose(work, command);
+    case 'retry_call':
+      return retryCall(work, command.callId);
+    case 'mark_sent':
+      return markSent(work, command.callId, command.attempt);
+    case 'settle':
+      return settleCall(work, command.callId, command.attempt, command.outcome);
+    case 'finish_apply':
+      return finishApply(work, command);
+    case 'tick':
+      tick(work);
+      return ok(null);
+    case 'execute':
+      return executePlan(work, command);
+    case 'apply':
+      return applyPlan(work, command);
+    case 'cancel':
+      return cancelPlan(work, command);
+    case 'answer':
+      return answerApproval(work, command.by, command.answer);
+    case 'extend':
+      return extendApproval(work, command);
+    case 'message':
+      return takeMessage(work, command);
+  }
+}
+
+/** A retry whose time has come goes through all guards again. */
+function retryCall(work: Work, callId: string): Result<null, Refusal> {
+  const plan = work.plan();
+  const call = plan.calls[callId];
+  const isDue = call?.status === 'retrying' && call.retryAt !== null && call.retryAt <= work.context.now && !plan.terminal;
+  if (!isDue) return err(invalidState(`call ${callId} is not due`));
+  redecide(work, [callId]);
+  return ok(null);
+}
+
+/** The marker before an effect outside: once, and only for a live plan. */
+function markSent(work: Work, callId: string, attempt: number): Result<null, Refusal> {
+  const plan = work.plan();
+  const call = plan.calls[callId];
+  if (plan.terminal || call?.status !== 'authorised' || call.attempt !== attempt) return err(invalidState(`call ${callId} may not be sent`));
+  work.emit('call_sent', SYSTEM, { call_id: callId, attempt });
+  return ok(null);
+}

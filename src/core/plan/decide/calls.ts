@@ -1,0 +1,307 @@
+/**
+ * Tool calls: every guard for each call in order, then the confidence gate for what is left (design section 7). Authorising a call
+ * reserves its cost in the same row, so there is no moment at which a call is allowed and its money is not held.
+ */
+import { digestOf } from '../../digest.ts';
+import { evaluateGate } from '../../gates.ts';
+import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
+import type { GuardFacts, GuardVerdict } from '../../guards/guard.ts';
+import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
+import { addMicroUsd, parseCostUsd } from '../../money.ts';
+import { isWriteClass } from '../../tool.ts';
+import type { CallFacts } from '../commands.ts';
+import { elapsedMs } from '../evolve.ts';
+import type { Call, Grant, Plan, Step } from '../plan.ts';
+import type { ProposedCall } from '../proposal.ts';
+import { SYSTEM, type Work } from '../work.ts';
+import { callConfidence } from './confidence-of.ts';
+import { passGate } from './gate.ts';
+import { failUnattended, openApproval } from './open-approval.ts';
+
+/** Decides a proposed batch: makes its calls, runs the guards, authorises what fits and opens the approvals for the rest. */
+export function decideBatch(work: Work, stepId: string, proposed: readonly ProposedCall[], facts: readonly CallFacts[], step: Step, cursor: Plan['cursor']): void {
+  const plan = work.plan();
+  const calls = proposed.map((each, index) => makeCall(work, plan, each, facts[index], step, index));
+  const issues = new Map(calls.map((call, index) => [call.id, facts[index]?.issues ?? []]));
+  decideCalls(work, calls, { step: { ...step, id: stepId, callIds: calls.map((call) => call.id) }, cursor, issues });
+}
+
+/** Decides again what an approval, a grant or a retry has made possible; the guards run as if for the first time. */
+export function redecide(work: Work, callIds: readonly string[]): void {
+  const plan = work.plan();
+  const calls = callIds.flatMap((id) => plan.calls[id] ?? []).map((call) => (call.status === 'retrying' ? { ...call, attempt: call.attempt + 1 } : call));
+  if (calls.length > 0) decideCalls(work, calls, null);
+}
+
+interface BatchStart {
+  readonly step: Step;
+  readonly cursor: Plan['cursor'];
+  readonly issues: ReadonlyMap<string, CallFacts['issues']>;
+}
+
+type Ruling = { readonly call: Call; readonly report: GuardReport; readonly kind: 'ok' | 'call' | 'limit' | 'refused' };
+
+function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | null): void {
+  const rulings = rule(work, calls, start);
+  const plan = work.plan();
+  const asks = rulings.filter((each) => each.kind === 'call' || each.kind === 'limit');
+  const firstAsk = asks[0]?.report.first;
+  const clean = rulings.filter((each) => each.kind === 'ok' && !each.call.gatePassed);
+  const gate = plan.phase === 'strategize' ? 'edit_code' : 'execute_command';
+  const threshold = plan.policy.thresholds[gate];
+  const lowest = clean.map((each) => each.call.confidence).reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
+  const gateSays = clean.length === 0 ? 'proceed' : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
+  const doomed = plan.policy.unattended && (asks.length > 0 || gateSays === 'fail');
+
+  let begin = start;
+  for (const { call, report, kind } of rulings) {
+    const held = kind === 'ok' && !call.gatePassed && gateSays !== 'proceed';
+    const status: Call['status'] = kind === 'refused' ? 'refused' : kind !== 'ok' ? 'asked' : held || doomed ? 'cleared' : 'authorised';
+    const confidenceVerdict = gateVerdict(call, threshold, gateSays, held);
+    const first = report.first;
+    work.emit('call_decided', SYSTEM, {
+      call: {
+        ...call,
+        status,
+        approvable: report.approvableGuards,
+        reason: first?.reason ?? null,
+        retryAt: null,
+        error: null,
+        gatePassed: call.gatePassed || (kind === 'ok' && !held),
+      },
+      allowed: status === 'authorised',
+      event_type: first !== null ? first.eventType : held ? 'gate_blocked' : 'call_allowed',
+      guard: first !== null ? first.guard : held ? 'confidence' : null,
+      reason: first !== null ? first.reason : held ? confidenceVerdict.reason : null,
+      guards: [...report.verdicts, confidenceVerdict],
+      reserved_micro_usd: status === 'authorised' ? call.estimateMicroUsd : 0,
+      ...(status === 'authorised' && call.approvalId !== null ? { consumed_approval: call.approvalId } : {}),
+      ...(begin === null ? {} : { step: begin.step, cursor: begin.cursor }),
+    });
+    begin = null;
+  }
+  if (doomed) {
+    failUnattended(work, firstAsk?.reason ?? `execute_command needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`);
+    return;
+  }
+  openApprovals(work, rulings);
+  openGateIfDue(work);
+}
+
+/** Guards for each call in order; what is allowed counts for the next one. */
+function rule(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
+  const plan = work.plan();
+  const facts = factsOf(plan, work.context.now, start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
+  let callsInStep = start !== null && start.step.number !== plan.step?.number ? 0 : plan.callsInStep;
+  let callsInInvocation = plan.callsInInvocation;
+  let reserved = reservedMicroUsd(plan.ledger);
+  return calls.map((call) => {
+    const report = evaluateGuards(
+      plan.policy,
+      {
+        toolName: call.named,
+        catalogue: work.context.catalogue,
+        unknownTools: 'refuse',
+        riskClass: call.riskClass,
+        costMicroUsd: call.estimateMicroUsd,
+        skillCategory: null,
+        operation: null,
+        protectedPaths: call.protectedPaths,
+        changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
+      },
+      {
+        ...facts,
+        callsInStep,
+        callsInInvocation,
+        reservedMicroUsd: reserved,
+        retriesOfCall: call.attempt - 1,
+        approvedGuards: new Map(Object.entries(call.overridden)),
+      },
+    );
+    const issues = start?.issues.get(call.id) ?? [];
+    if (issues.length > 0 && report.guard !== 'tool') {
+      return { call, report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field} ${issue.message}`).join('; ')}`), kind: 'refused' };
+    }
+    if (report.allowed) {
+      callsInStep += 1;
+      callsInInvocation += 1;
+      reserved = addMicroUsd(reserved, call.estimateMicroUsd);
+      return { call, report, kind: 'ok' };
+    }
+    return { call, report, kind: report.approval === 'none' ? 'refused' : report.approval };
+  });
+}
+
+function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts {
+  return {
+    running: !plan.terminal && (plan.phase === 'execute' || plan.phase === 'strategize'),
+    halted: null,
+    workedMs: workedMs(plan, now),
+    stepNumber,
+    callsInStep: plan.callsInStep,
+    callsInInvocation: plan.callsInInvocation,
+    retriesOfCall: 0,
+    spentMicroUsd: plan.ledger.settledMicroUsd,
+    reservedMicroUsd: reservedMicroUsd(plan.ledger),
+    overrunMicroUsd: plan.ledger.overrunMicroUsd,
+    profileSpentMicroUsd: 0,
+    upperRefusal: null,
+    grants: {
+      costMicroUsd: plan.ledger.grantedMicroUsd,
+      calls: plan.grants.calls.step === stepNumber ? plan.grants.calls.amount : 0,
+      steps: plan.grants.steps,
+      seconds: plan.grants.seconds,
+      retries: plan.grants.retries,
+    },
+    tainted: plan.tainted,
+    stepApproved: false,
+    approvedGuards: new Map(),
+  };
+}
+
+/** Time in which the plan has worked, up to `now`. */
+export function workedMs(plan: Plan, now: string): number {
+  return plan.workedMs + (plan.workingSince === null ? 0 : elapsedMs(plan.workingSince, now));
+}
+
+function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFacts | undefined, step: Step, index: number): Call {
+  const { sha256, catalogue } = work.context;
+  const spec = catalogue.find(proposed.tool)?.spec ?? null;
+  const declared = parseCostUsd(proposed.declaredCostUsd ?? 0);
+  const estimateMicroUsd = addMicroUsd(spec?.priceMicroUsd ?? 0, declared.ok ? declared.value : 0);
+  const riskClass = spec?.riskClass ?? 'external_write';
+  const argumentsDigest = digestOf(sha256, proposed.arguments);
+  const id = `c${plan.nextCall + index}`;
+  const known: CallFacts = facts ?? { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
+  return {
+    id,
+    step: step.number,
+    index,
+    tool: spec?.name ?? proposed.tool,
+    named: proposed.tool,
+    arguments: work.store(proposed.arguments),
+    argumentsDigest,
+    digest: digestOf(sha256, { tool: spec?.name ?? proposed.tool, arguments: argumentsDigest, estimate: estimateMicroUsd, step: step.number }),
+    riskClass,
+    scope: spec?.scope ?? 'external',
+    idempotent: spec?.idempotent ?? false,
+    estimateMicroUsd,
+    confidence: callConfidence(plan, riskClass, proposed, known),
+    status: 'asked',
+    attempt: 1,
+    retryAt: null,
+    protectedPaths: known.protectedPaths,
+    approvable: [],
+    overridden: {},
+    approvalId: null,
+    gatePassed: false,
+    idempotencyKey: `${plan.id}.${id}`,
+    result: null,
+    error: null,
+    reason: null,
+  };
+}
+
+function gateVerdict(call: Call, threshold: number, says: string, held: boolean): GuardVerdict {
+  const confidence = call.confidence?.value ?? null;
+  return {
+    guard: 'confidence',
+    eventType: held ? 'gate_blocked' : 'gate_allowed',
+    allowed: !held,
+    reason: held
+      ? `Confidence ${confidence ?? 'none'} against threshold ${threshold} of execute_command. Remediation: request human approval.`
+      : call.gatePassed
+        ? `approved by ${call.approvalId ?? 'a human'}`
+        : null,
+    requiresApproval: held && says === 'ask',
+    approval: held ? 'call' : 'none',
+    limitField: 'execute_command',
+    limit: threshold,
+    ...(confidence === null ? {} : { actual: confidence }),
+  };
+}
+
+function refusedFor(report: GuardReport, reason: string): GuardReport {
+  const verdict: GuardVerdict = { guard: 'arguments', eventType: 'tool_blocked', allowed: false, reason, requiresApproval: false, approval: 'none' };
+  return { ...report, allowed: false, first: verdict, eventType: 'tool_blocked', guard: 'arguments', approval: 'none', verdicts: [verdict, ...report.verdicts] };
+}
+
+/** One approval per refused call, and one for everything that stands behind a limit. */
+function openApprovals(work: Work, rulings: readonly Ruling[]): void {
+  for (const { call, report, kind } of rulings) {
+    if (kind !== 'call' || report.first === null) continue;
+    openApproval(work, {
+      kind: 'call',
+      reason: report.first.reason ?? 'A guard refused the call.',
+      subject: { call: { tool: call.tool, arguments: call.arguments, class: call.riskClass } },
+      binds: { call: call.digest, call_id: call.id },
+      guard: report.first.guard,
+      callIds: [call.id],
+      confidence: call.confidence,
+      estimateMicroUsd: call.estimateMicroUsd,
+    });
+  }
+  const limited = rulings.filter((each) => each.kind === 'limit');
+  const first = limited[0]?.report.first;
+  if (first === undefined || first === null) return;
+  const plan = work.plan();
+  openApproval(work, {
+    kind: 'limit',
+    reason: first.reason ?? 'A limit was reached.',
+    subject: { calls: limited.map(({ call }) => ({ call_id: call.id, tool: call.tool, arguments: call.arguments, class: call.riskClass })) },
+    binds: { guard: first.guard, calls: limited.map(({ call }) => [call.id, call.digest]), spent: plan.ledger.settledMicroUsd },
+    guard: first.guard,
+    callIds: limited.map(({ call }) => call.id),
+    estimateMicroUsd: addMicroUsd(...limited.map(({ call }) => call.estimateMicroUsd)),
+    suggestedGrant: suggestGrant(plan, first, limited),
+  });
+}
+
+/** The smallest grant that lets everything behind the limit run. */
+function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[]): Grant {
+  switch (first.guard) {
+    case 'budget_cap': {
+      const cap = (plan.policy.planCapMicroUsd?.value ?? 0) + plan.ledger.grantedMicroUsd;
+      const used = addMicroUsd(plan.ledger.settledMicroUsd, plan.ledger.overrunMicroUsd, reservedMicroUsd(plan.ledger));
+      return { cost_usd: (used + addMicroUsd(...limited.map(({ call }) => call.estimateMicroUsd)) - cap) / 1e6 };
+    }
+    case 'step_limit':
+      return { steps: 1 };
+    case 'wall_clock':
+      return { seconds: Math.max(60, Math.ceil(((first.actual ?? 0) - (first.limit ?? 0)) * 2)) };
+    case 'retry_limit':
+      return { retries: 1 };
+    default:
+      return { calls: limited.length };
+  }
+}
+
+/** The batch's gate opens once every guard's question about it is answered, for the calls that no human has approved one by one. */
+export function openGateIfDue(work: Work): void {
+  const plan = work.plan();
+  const step = plan.step;
+  if (step === null || plan.terminal) return;
+  const calls = step.callIds.flatMap((id) => plan.calls[id] ?? []);
+  if (calls.some((call) => call.status === 'asked')) return;
+  const waiting = calls.filter((call) => call.status === 'cleared' && !call.gatePassed);
+  if (waiting.length === 0) return;
+  if (plan.approvals.some((each) => each.status === 'pending' && each.kind === 'gate' && each.callIds.length > 0)) return;
+  const lowest = waiting.reduce((a, b) => ((b.confidence?.value ?? -1) < (a.confidence?.value ?? -1) ? b : a)).confidence;
+  const outcome = passGate(work, {
+    gate: plan.phase === 'strategize' ? 'edit_code' : 'execute_command',
+    confidence: lowest,
+    subject: { calls: waiting.map((call) => ({ call_id: call.id, tool: call.tool, arguments: call.arguments, class: call.riskClass })) },
+    binds: waiting.map((call) => [call.id, call.digest]),
+    subjectDigest: digestOf(work.context.sha256, waiting.map((call) => call.digest)),
+    callIds: waiting.map((call) => call.id),
+    estimateMicroUsd: addMicroUsd(...waiting.map((call) => call.estimateMicroUsd)),
+  });
+  if (outcome === 'proceed') redecide(work, waiting.map((call) => call.id));
+}
+
+/** The one warning of a plan, at 90 % of its cap. */
+export function warnOnce(work: Work): void {
+  const { ledger, policy } = work.plan();
+  const due = dueWarning(ledger, policy.planCapMicroUsd);
+  if (due !== null) work.emit('budget_warning', SYSTEM, { level: 'plan', cap_micro_usd: due.capMicroUsd, spent_micro_usd: due.spentMicroUsd });
+}

@@ -1,0 +1,46 @@
+import { type Confidence, computeConfidence, type Outcomes } from '../../confidence.ts';
+import { applyRiskClass, GATES } from '../../gates.ts';
+import type { ThresholdName } from '../../profile.ts';
+import { isWriteClass, type RiskClass } from '../../tool.ts';
+import type { CallFacts } from '../commands.ts';
+import type { Plan } from '../plan.ts';
+import type { ProposedCall } from '../proposal.ts';
+
+const NONE: Outcomes = { ok: 0, total: 0 };
+
+/** Confidence of a gate in phase form: outcomes of the action's plans on the project, as they were known when the plan started. */
+export function phaseConfidence(plan: Plan, gate: ThresholdName, claimed?: number): Confidence {
+  const risk = GATES[gate].risk;
+  const riskClass: RiskClass =
+    risk === 'apply_target' ? applyRiskClass({ fastForward: false, outboxEntries: 0 }) : risk === 'riskiest_call' || risk === 'failed_call' ? 'read' : risk;
+  return computeConfidence({
+    riskClass,
+    outcomes: plan.statistics.plans,
+    familiarity: { kind: 'phase', completedPlans: plan.statistics.plans.ok },
+    touchesProtectedPath: false,
+    files: 0,
+    bytes: 0,
+    matchingInvariants: (plan.action.invariants ?? []).length,
+    lastValidationFailed: false,
+    answersFailedValidation: GATES[gate].answersFailedValidation,
+    tainted: plan.tainted,
+    ...(claimed === undefined ? {} : { claimed }),
+  });
+}
+
+/** Confidence of one call. Invariants concern what is changed, so a reading call matches none. */
+export function callConfidence(plan: Plan, riskClass: RiskClass, proposed: ProposedCall, facts: CallFacts): Confidence {
+  return computeConfidence({
+    riskClass,
+    outcomes: plan.statistics.calls[riskClass] ?? NONE,
+    familiarity: { kind: 'call', known: facts.known, newInKnownFolder: facts.newInKnownFolder, unknown: facts.unknown },
+    touchesProtectedPath: facts.protectedPaths.length > 0,
+    files: facts.known + facts.newInKnownFolder + facts.unknown,
+    bytes: facts.bytes,
+    matchingInvariants: isWriteClass(riskClass) ? (plan.action.invariants ?? []).length : 0,
+    lastValidationFailed: false,
+    answersFailedValidation: false,
+    tainted: plan.tainted,
+    ...(proposed.statedConfidence === undefined ? {} : { claimed: proposed.statedConfidence }),
+  });
+}

@@ -1,0 +1,104 @@
+/**
+ * Messages from outside. A structured answer decides alone; plain text decides only in the one case that cannot be misread
+ * (design section 11); everything else is guidance for a plan at work, and kept without effect by a plan that waits.
+ */
+import type { Refusal } from '../../refusal.ts';
+import { invalidState } from '../../refusal.ts';
+import { err, ok, type Result } from '../../result.ts';
+import type { Answer, Command } from '../commands.ts';
+import { type Approval, findApproval, pendingApprovals } from '../plan.ts';
+import type { Work } from '../work.ts';
+import { answerApproval } from './answer.ts';
+import { restart } from './restart.ts';
+
+type MessageCommand = Extract<Command, { type: 'message' }>;
+
+export function takeMessage(work: Work, command: MessageCommand): Result<null, Refusal> {
+  const plan = work.plan();
+  if (plan.terminal) {
+    return err(
+      invalidState(`the task is ${plan.state} and takes no more messages; start a new task in the same context`, {
+        plan_id: plan.id,
+        phase: plan.phase,
+        state: plan.state,
+        reason: 'UNSUPPORTED_OPERATION',
+      }),
+    );
+  }
+  if (command.answers.length > 0) return structured(work, command);
+  const pending = pendingApprovals(plan);
+  if (pending.length > 0) return plain(work, command, pending);
+  receive(work, command, 'guidance');
+  if (plan.state === 'errored' || plan.state === 'constrained') return restart(work, 'guidance', null);
+  return ok(null);
+}
+
+function structured(work: Work, command: MessageCommand): Result<null, Refusal> {
+  for (const answer of command.answers) {
+    const approval = findApproval(work.plan(), answer.approvalId);
+    if (approval !== null && isRepeat(approval, answer)) continue;
+    const answered = answerApproval(work, command.by, answer);
+    if (!answered.ok) return answered;
+  }
+  if (!work.plan().terminal) receive(work, command, 'answer');
+  return ok(null);
+}
+
+/** The same answer again after it was acted upon: a retry of the client, answered with the task as it is. */
+function isRepeat(approval: Approval, { decision, digest }: Answer): boolean {
+  const given = decision === 'approve' ? 'approved' : decision === 'deny' ? 'denied' : 'answered';
+  return approval.status === given && (digest === null || digest === approval.digest);
+}
+
+function plain(work: Work, command: MessageCommand, pending: readonly Approval[]): Result<null, Refusal> {
+  const [only] = pending;
+  const answer = pending.length === 1 && only !== undefined ? readPlain(work, command, only) : null;
+  if (answer === null) {
+    receive(work, command, 'kept');
+    return ok(null);
+  }
+  const answered = answerApproval(work, command.by, answer);
+  if (answered.ok && !work.plan().terminal) receive(work, command, 'answer');
+  return answered;
+}
+
+function readPlain(work: Work, command: MessageCommand, approval: Approval): Answer | null {
+  const base = { approvalId: approval.id, digest: approval.digest, reason: null, grant: null } as const;
+  if (approval.kind === 'question' || approval.kind === 'next_step') {
+    return command.text.trim() === '' ? null : { ...base, decision: 'answer', text: command.text };
+  }
+  const isPhaseGate = approval.kind === 'gate' && approval.callIds.length === 0;
+  if (!isPhaseGate || command.plain === null) return null;
+  const { decision, phase } = command.plain;
+  if (phase !== null && phase !== phaseBehind(approval, work.plan().phase)) return null;
+  return { ...base, decision, text: null };
+}
+
+/** The phase that a gate leads to: what "proceed with the … phase" has to name. */
+function phaseBehind(approval: Approval, current: string): string {
+  switch (approval.gate) {
+    case 'decompose_task':
+    case 'access_network':
+      return 'strategize';
+    case 'create_tool':
+      return 'execute';
+    case 'select_tool':
+      return 'apply';
+    default:
+      return current;
+  }
+}
+
+function receive(work: Work, command: MessageCommand, disposition: 'guidance' | 'answer' | 'kept'): void {
+  work.emit('message_received', command.by.actor, {
+    message: {
+      messageId: command.messageId,
+      role: 'user',
+      parts: work.store(command.parts),
+      at: work.context.now,
+      ...(command.metadata === null ? {} : { metadata: command.metadata }),
+    },
+    disposition,
+    text: disposition === 'guidance' ? command.text.slice(0, 20_000) : '',
+  });
+}

@@ -1,0 +1,180 @@
+import type { ActionDocument } from '../action.ts';
+import type { Confidence } from '../confidence.ts';
+import type { GuardPolicy } from '../guard-policy.ts';
+import type { GuardVerdict } from '../guards/guard.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
+import type { SettleMark } from '../ledger.ts';
+import type { ThresholdName } from '../profile.ts';
+import type { Change } from '../workspace/changes.ts';
+import type {
+  ActorRef,
+  Approval,
+  Call,
+  Decision,
+  DiffSummary,
+  Grant,
+  LockedProfile,
+  OutcomeStatistics,
+  Phase,
+  PlanMessage,
+  ProjectRef,
+  State,
+  Step,
+  Stored,
+} from './plan.ts';
+
+/** Where an event moves the plan. `waiting` is never a target: it follows from what is pending. */
+export interface Move {
+  readonly phase: Phase;
+  readonly state: Exclude<State, 'waiting'>;
+  readonly terminal?: true;
+}
+
+export interface EventBodies {
+  plan_created: {
+    readonly plan_id: string;
+    readonly org: string;
+    readonly session_id: string;
+    readonly action: ActionDocument;
+    readonly arguments: JsonObject;
+    readonly input: string;
+    readonly project: ProjectRef | null;
+    readonly profile: LockedProfile;
+    readonly policy: GuardPolicy;
+    readonly policy_digest: string;
+    readonly statistics: OutcomeStatistics;
+    readonly requester: ActorRef;
+    readonly create_digest: string;
+    readonly message: PlanMessage | null;
+    /** The tree's one root, of type `prompt_definition`. */
+    readonly root: Decision;
+  };
+  plan_rejected: { readonly reason: string; readonly to: Move };
+  /** A gate was asked: it let the plan through, or wants a human, or (unattended) fails the plan. */
+  gate_decided: {
+    readonly gate: ThresholdName;
+    readonly outcome: 'proceed' | 'ask' | 'fail';
+    readonly via: 'threshold' | 'approval' | 'empty_diff';
+    readonly approval_id?: string;
+    readonly threshold: number;
+    readonly confidence: Confidence | null;
+    readonly reason: string;
+    readonly subject_digest: string | null;
+    readonly call_ids?: readonly string[];
+    readonly diff?: DiffSummary;
+    readonly apply_id?: string;
+    /** A fresh workspace over this project, when the plan goes back because the head has moved. */
+    readonly rebase?: ProjectRef;
+    readonly to?: Move;
+  };
+  decision_made: { readonly decision: Decision; readonly step: Step; readonly cursor: JsonValue };
+  /** One tool call went through all guards. `call` is what it is afterwards: authorised, or asked, cleared, refused. */
+  call_decided: {
+    readonly call: Call;
+    readonly allowed: boolean;
+    readonly event_type: string;
+    readonly guard: string | null;
+    readonly reason: string | null;
+    readonly guards: readonly GuardVerdict[];
+    readonly reserved_micro_usd: number;
+    readonly consumed_approval?: string;
+    /** With the first call of a step: what the actor proposed. */
+    readonly step?: Step;
+    readonly cursor?: JsonValue;
+  };
+  call_sent: { readonly call_id: string; readonly attempt: number };
+  call_settled: {
+    readonly call_id: string;
+    readonly attempt: number;
+    readonly outcome: 'succeeded' | 'failed' | 'retrying' | 'unknown' | 'refused';
+    readonly result: Stored | null;
+    readonly error: Call['error'];
+    readonly reason: string | null;
+    readonly retry_at: string | null;
+    readonly charge: Charge | null;
+    readonly changes: readonly (readonly [string, Change])[];
+    readonly read_paths: readonly string[];
+    readonly taint: string | null;
+    /** The plan was no longer live: only the cost counts. */
+    readonly late?: true;
+  };
+  message_said: { readonly message: PlanMessage; readonly step: Step; readonly cursor: JsonValue };
+  artifact_produced: {
+    readonly artifact: { readonly artifactId: string; readonly name: string | null; readonly description: string | null; readonly parts: readonly Stored[] };
+    readonly append: boolean;
+    readonly last_chunk: boolean;
+    readonly step: Step | null;
+    readonly cursor?: JsonValue;
+  };
+  message_received: { readonly message: PlanMessage; readonly disposition: 'guidance' | 'answer' | 'kept'; readonly text: string };
+  strategy_completed: { readonly decisions: number; readonly to: Move };
+  execution_completed: { readonly steps: number; readonly to: Move };
+  plan_failed: { readonly reason: string; readonly remediation: string | null; readonly to: Move };
+  plan_restarted: { readonly reason: string; readonly cursor: JsonValue; readonly fresh_attempt: boolean; readonly rebase?: ProjectRef; readonly to: Move };
+  approval_opened: { readonly approval: Approval; readonly step?: Step; readonly cursor?: JsonValue };
+  approval_decided: {
+    readonly approval_id: string;
+    readonly kind: Approval['kind'];
+    readonly decision: 'approve' | 'deny' | 'answer';
+    readonly by: ActorRef;
+    readonly digest: string;
+    readonly reason: string | null;
+    readonly text: string | null;
+    readonly grant: Grant | null;
+  };
+  approval_refused: { readonly approval_id: string; readonly decision: string; readonly reason: string };
+  approval_closed: { readonly approval_id: string; readonly status: 'expired' | 'revoked'; readonly reason: string };
+  approval_extended: { readonly approval_id: string; readonly expires_at: string };
+  approval_reminded: { readonly approval_id: string };
+  limit_granted: { readonly approval_id: string; readonly grant: Grant; readonly event: 'cap_raised' | 'limit_raised' };
+  budget_warning: { readonly level: 'plan'; readonly cap_micro_usd: number; readonly spent_micro_usd: number };
+  plan_applied: { readonly head: string | null; readonly previous: string | null; readonly report: JsonObject; readonly to: Move };
+  apply_constrained: { readonly reason: string; readonly report: JsonObject; readonly to: Move };
+  plan_cancelled: { readonly reason: string | null; readonly to: Move };
+}
+
+/** Money that left the plan's budget with an event. `source` says where the figure came from. */
+export interface Charge {
+  readonly id: string;
+  readonly reserved_micro_usd: number;
+  readonly reported: JsonValue;
+  readonly charged_micro_usd: number;
+  readonly marks: readonly SettleMark[];
+}
+
+export type EventType = keyof EventBodies;
+
+/** The closed list of event types, version 1 of the log (design section 12). */
+export const EVENT_TYPES = [
+  'plan_created',
+  'plan_rejected',
+  'gate_decided',
+  'decision_made',
+  'call_decided',
+  'call_sent',
+  'call_settled',
+  'message_said',
+  'artifact_produced',
+  'message_received',
+  'strategy_completed',
+  'execution_completed',
+  'plan_failed',
+  'plan_restarted',
+  'approval_opened',
+  'approval_decided',
+  'approval_refused',
+  'approval_closed',
+  'approval_extended',
+  'approval_reminded',
+  'limit_granted',
+  'budget_warning',
+  'plan_applied',
+  'apply_constrained',
+  'plan_cancelled',
+] as const satisfies readonly EventType[];
+
+/** One thing that happened, before it has a place in the chain. */
+export type PlanEvent = { readonly [T in EventType]: { readonly type: T; readonly at: string; readonly actor: ActorRef; readonly data: EventBodies[T] } }[EventType];
+
+/** One row of the log: an event with its place in the chain (design section 12). */
+export type LogRow = PlanEvent & { readonly v: 1; readonly seq: number; readonly prev: string; readonly hash: string };

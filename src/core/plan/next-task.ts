@@ -1,0 +1,52 @@
+import { type Call, type Plan, pendingApprovals } from './plan.ts';
+import { REMINDER_MS } from './decide/open-approval.ts';
+
+/** What the engine has to do next for a plan; derived from the state alone, so that a restart finds the same thing to do. */
+export type NextTask =
+  /** Something is due by time: expiry or reminder of an approval. */
+  | { readonly kind: 'tick' }
+  /** An authorised call to perform, or one that was sent before a crash. */
+  | { readonly kind: 'perform'; readonly call: Call }
+  | { readonly kind: 'retry'; readonly call: Call }
+  | { readonly kind: 'advance' }
+  | { readonly kind: 'propose' }
+  | { readonly kind: 'apply' }
+  /** Nothing to do before `atMs`, or at all. */
+  | { readonly kind: 'sleep'; readonly atMs: number | null };
+
+export function nextTask(plan: Plan, nowMs: number): NextTask {
+  if (plan.terminal) return { kind: 'sleep', atMs: null };
+  const pending = pendingApprovals(plan);
+  const deadlines = pending.flatMap((approval) => {
+    if (approval.expiresAt === null) return [];
+    const expiresMs = Date.parse(approval.expiresAt);
+    return approval.reminded ? [expiresMs] : [expiresMs - REMINDER_MS, expiresMs];
+  });
+  if (deadlines.some((deadline) => deadline <= nowMs)) return { kind: 'tick' };
+
+  const calls = Object.values(plan.calls);
+  const open = calls.find((call) => call.status === 'authorised' || call.status === 'sent');
+  if (open !== undefined) return { kind: 'perform', call: open };
+  for (const call of calls) {
+    if (call.status !== 'retrying' || call.retryAt === null) continue;
+    const dueMs = Date.parse(call.retryAt);
+    if (dueMs <= nowMs) return { kind: 'retry', call };
+    deadlines.push(dueMs);
+  }
+
+  const sleep: NextTask = { kind: 'sleep', atMs: deadlines.length === 0 ? null : Math.min(...deadlines) };
+  if (pending.length > 0 || plan.step?.kind === 'calls') return sleep;
+  switch (`${plan.phase}/${plan.state}`) {
+    case 'strategize/running':
+    case 'execute/running':
+      return { kind: 'propose' };
+    case 'action/queued':
+    case 'strategize/complete':
+    case 'execute/complete':
+      return { kind: 'advance' };
+    case 'apply/running':
+      return { kind: 'apply' };
+    default:
+      return sleep;
+  }
+}

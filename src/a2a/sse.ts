@@ -70,6 +70,5 @@ export function artifactNotificationFrame({ id, taskId, extra }: ArtifactNotific
 
 /** Field values end at a line break, and an id with NUL is ignored by clients. */
 function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that the format cannot carry.
   return text.replace(/[\r\n\0]/g, ' ');
 }

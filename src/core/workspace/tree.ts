@@ -102,10 +102,11 @@ export function assembleTree(byPath: ReadonlyMap<string, TreeEntry>): Result<Tre
   if (byPath.size > MAX_FILES) {
     return err({ kind: 'invalid', message: `too many files: at most ${MAX_FILES}`, issues: [{ field: 'files', message: `at most ${MAX_FILES}` }] });
   }
+  const sorted = [...byPath.values()].sort((a, b) => compareUtf8(a.path, b.path));
   const issues: FieldIssue[] = [];
   let totalBytes = 0;
   const checked = new Set<string>();
-  for (const entry of byPath.values()) {
+  for (const entry of sorted) {
     totalBytes += entry.sizeBytes;
     for (const parent of parentsOf(entry.path)) {
       if (checked.has(parent)) continue;
@@ -118,7 +119,6 @@ export function assembleTree(byPath: ReadonlyMap<string, TreeEntry>): Result<Tre
   if (totalBytes > MAX_TREE_BYTES) {
     return err({ kind: 'too_large', message: `the files are ${totalBytes} bytes together; at most ${MAX_TREE_BYTES}`, limitBytes: MAX_TREE_BYTES });
   }
-  const sorted = [...byPath.values()].sort((a, b) => compareUtf8(a.path, b.path));
   return ok({ entries: new Map(sorted.map((entry) => [entry.path, entry])), totalBytes });
 }
 

@@ -54,6 +54,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     calls: {},
     results: [],
     guidance: [],
+    guidanceSeen: 0,
     tainted: false,
     ledger: EMPTY_LEDGER,
     grants: { calls: { step: 0, amount: 0 }, steps: 0, seconds: 0, retries: 0 },
@@ -194,7 +195,7 @@ function inStep(plan: Plan, step: Step, cursor: Plan['cursor']): Plan {
     stepsUsed: Math.max(plan.stepsUsed, step.number),
     callsInStep: isNew ? 0 : plan.callsInStep,
     calls: isNew ? {} : plan.calls,
-    guidance: plan.guidance.slice(step.guidanceSeen),
+    guidanceSeen: Math.max(plan.guidanceSeen, step.guidanceSeen),
   };
 }
 
@@ -222,7 +223,7 @@ function gateDecided(plan: Plan, data: Body<'gate_decided'>): Plan {
 function enterPhase(plan: Plan, to: Move): Plan {
   const begins = to.state === 'running' && (to.phase === 'strategize' || to.phase === 'execute');
   const again = to.phase === 'strategize' ? supersede(plan) : plan;
-  return begins ? { ...again, cursor: null, step: null, calls: {}, callsInInvocation: 0, results: to.phase === 'execute' ? [] : plan.results } : plan;
+  return begins ? { ...again, cursor: null, step: null, calls: {}, callsInInvocation: 0, results: to.phase === 'strategize' ? [] : plan.results } : plan;
 }
 
 function rebased(plan: Plan, project: NonNullable<Plan['project']>): Plan {

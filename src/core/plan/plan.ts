@@ -119,7 +119,7 @@ export interface Step {
   readonly id: string;
   readonly kind: 'calls' | 'ask' | 'other';
   readonly callIds: readonly string[];
-  /** How many texts of guidance the actor had seen when it proposed this. */
+  /** How many texts of guidance in all the actor had seen when it proposed this. */
   readonly guidanceSeen: number;
   /** Where the actor was before this step; a retry of the step goes back there. */
   readonly startCursor: JsonValue;
@@ -250,8 +250,9 @@ export interface Plan {
   /** Calls of the current step; earlier ones live on in `results` and in the log. */
   readonly calls: Readonly<Record<string, Call>>;
   readonly results: readonly FinishedStep[];
-  /** Guidance that no actor has seen yet. */
+  /** All guidance, oldest first; the actor has seen the first `guidanceSeen`. */
   readonly guidance: readonly string[];
+  readonly guidanceSeen: number;
   readonly tainted: boolean;
 
   readonly ledger: PlanLedger;

@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import fc from 'fast-check';
 import {
   type Artifact,
   type Message,
@@ -9,6 +9,7 @@ import {
   type Task,
   type TaskStatus,
 } from '../../src/a2a/model.ts';
+import type { ProtocolVersion } from '../../src/a2a/version.ts';
 import { compact } from '../../src/a2a/wire-schema.ts';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 
@@ -115,3 +116,10 @@ export const pushConfigs: fc.Arbitrary<PushConfig> = fc
     ),
   })
   .map(compact);
+
+/** The shortest message that a version takes. */
+export function plainMessage(version: ProtocolVersion) {
+  return version === '1.0'
+    ? { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hi' }] }
+    : { kind: 'message', messageId: 'm1', role: 'user', parts: [{ kind: 'text', text: 'hi' }] };
+}

@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import { buildCard, type CardInput, JSON_RPC_INTERFACE } from '../../src/a2a/agent-card.ts';
+import { expectOfficial } from './oracles.ts';
+
+const input: CardInput = {
+  name: 'CleverAgents',
+  description: 'Plans with guards',
+  version: '0.1.0',
+  provider: { organization: 'Example', url: 'https://example.com' },
+  documentationUrl: 'https://agents.example.com/docs',
+  baseUrl: 'https://agents.example.com',
+  skills: [{ id: 'refactor', name: 'Refactor', description: 'Changes code', tags: ['code'], examples: ['Rename a class'] }],
+  capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
+  extensionMethods: ['_cleveragents/plan/use', '_cleveragents/plan/apply', '_cleveragents/plan/use'],
+  auth: 'bearer',
+};
+
+const walk = (value: unknown, visit: (item: unknown) => void): void => {
+  visit(value);
+  if (typeof value === 'object' && value !== null) for (const child of Object.values(value)) walk(child, visit);
+};
+
+describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
+  const card = buildCard(input, shape);
+
+  test('satisfies the official schemas of the versions that read it', () => {
+    if (shape === '1.0') expectOfficial('1.0', 'card', card);
+    else expectOfficial('0.3', 'card', card);
+  });
+
+  test('has the members that every reader needs', () => {
+    expect(card).toMatchObject({
+      name: 'CleverAgents',
+      description: 'Plans with guards',
+      version: '0.1.0',
+      provider: { organization: 'Example', url: 'https://example.com' },
+      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
+      defaultInputModes: ['text/plain', 'application/json'],
+      defaultOutputModes: ['text/plain', 'application/json'],
+      skills: [{ id: 'refactor', name: 'Refactor', description: 'Changes code', tags: ['code'], examples: ['Rename a class'] }],
+      supportedInterfaces: [
+        { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+        { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+      ],
+      securityRequirements: [{ schemes: { bearerAuth: { list: [] } } }],
+      securitySchemes: { bearerAuth: { httpAuthSecurityScheme: { scheme: 'bearer' } } },
+    });
+  });
+
+  test('declares our extension with every method once, sorted', () => {
+    expect((card['capabilities'] as { extensions: unknown }).extensions).toEqual([
+      expect.objectContaining({
+        uri: 'urn:cleveragents:extensions:v1',
+        required: false,
+        params: { methods: ['_cleveragents/plan/apply', '_cleveragents/plan/use'] },
+      }),
+    ]);
+  });
+
+  test('holds no null and no empty list but those of scopes', () => {
+    const { security: _security, securityRequirements: _requirements, ...rest } = card;
+    walk(rest, (item) => {
+      expect(item).not.toBeNull();
+      expect(item).not.toBeUndefined();
+      if (Array.isArray(item)) expect(item.length).toBeGreaterThan(0);
+    });
+  });
+
+  test('is the same text for the same input', () => {
+    expect(JSON.stringify(buildCard(structuredClone(input), shape))).toBe(JSON.stringify(card));
+  });
+
+  test('is ASCII whatever the names', () => {
+    const text = JSON.stringify(
+      buildCard({ ...input, name: 'Café “Zürich” — 東', skills: [{ id: 's', name: '…', description: '', tags: [] }] }, shape),
+    );
+    expect(text).toMatch(/^[\x20-\x7e]*$/);
+    expect(text).toContain('Cafe \\"Zurich\\" - ?');
+  });
+
+  test('lists a general skill when no action is public, and completes thin ones', () => {
+    expect(buildCard({ ...input, skills: [] }, shape)['skills']).toMatchObject([{ id: 'plan-lifecycle', tags: ['plan'] }]);
+    expect(buildCard({ ...input, skills: [{ id: 's', name: 'S', description: '', tags: [], examples: [] }] }, shape)['skills']).toEqual([
+      { id: 's', name: 'S', description: 'S', tags: ['action'] },
+    ]);
+  });
+
+  test('asks for nothing when authentication is off', () => {
+    const open = buildCard({ ...input, auth: 'open' }, shape);
+    expect(Object.keys(open).filter((name) => name.startsWith('security'))).toEqual([]);
+  });
+
+  test('lists REST where it exists, with its tenant', () => {
+    const rest = { binding: 'HTTP+JSON', path: '', versions: ['1.0', '0.3'], tenant: 'acme' } as const;
+    const both = buildCard({ ...input, baseUrl: 'https://agents.example.com/', interfaces: [JSON_RPC_INTERFACE, rest] }, shape);
+    expect((both['supportedInterfaces'] as unknown[]).slice(2)).toEqual([
+      { url: 'https://agents.example.com', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0', tenant: 'acme' },
+      { url: 'https://agents.example.com', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3', tenant: 'acme' },
+    ]);
+    if (shape === 'hybrid') {
+      expect(both['additionalInterfaces']).toEqual([
+        { url: 'https://agents.example.com/a2a', transport: 'JSONRPC' },
+        { url: 'https://agents.example.com', transport: 'HTTP+JSON' },
+      ]);
+    }
+  });
+});
+
+describe('the two cards', () => {
+  const hybrid = buildCard(input, 'hybrid');
+  const pure = buildCard(input, '1.0');
+  const LEGACY = ['protocolVersion', 'url', 'preferredTransport', 'additionalInterfaces', 'supportsAuthenticatedExtendedCard', 'security'];
+
+  test('differ by the members of 0.3 and the form of the schemes only', () => {
+    expect(new Set(Object.keys(hybrid))).toEqual(new Set([...Object.keys(pure), ...LEGACY]));
+    for (const name of Object.keys(pure)) if (name !== 'securitySchemes') expect(hybrid[name]).toEqual(pure[name]);
+    expect(hybrid).toMatchObject({
+      protocolVersion: '0.3.0',
+      url: 'https://agents.example.com/a2a',
+      preferredTransport: 'JSONRPC',
+      additionalInterfaces: [{ url: 'https://agents.example.com/a2a', transport: 'JSONRPC' }],
+      supportsAuthenticatedExtendedCard: true,
+      security: [{ bearerAuth: [] }],
+      securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } } },
+    });
+  });
+
+  test('promise no 0.3 where it is not served', () => {
+    const only = buildCard({ ...input, interfaces: [{ binding: 'JSONRPC', path: '/a2a', versions: ['1.0'] }] }, 'hybrid');
+    expect(only).not.toHaveProperty('url');
+    expect(only).not.toHaveProperty('protocolVersion');
+  });
+});

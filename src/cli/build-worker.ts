@@ -2,7 +2,7 @@
  * Builds a Worker entry into one ES module, and only when something it was built from has changed.
  *
  * The output folder holds `worker.js` (the file that is deployed, run locally and tested end to end), its source map, and
- * `build.json`: the hash of every input and the bindings that wrangler.toml declares, so that a start needs no wrangler.
+ * `build.json`: the hash of every input.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -18,10 +18,9 @@ export interface WorkerBuild {
   readonly outDir: string;
 }
 
-/** What `build.json` holds. `workerOptions` is wrangler's own translation of wrangler.toml, in miniflare's shape. */
-export interface BuildRecord {
+/** What `build.json` holds: SHA-256 of every input by its path. */
+interface BuildRecord {
   readonly inputs: Readonly<Record<string, string>>;
-  readonly workerOptions: Readonly<Record<string, unknown>>;
 }
 
 /** The Worker that is deployed. */
@@ -33,8 +32,8 @@ export const TEST_BUILD: WorkerBuild = { entry: 'test/worker/test-worker.ts', ou
 /** The repository's root, which every path here is relative to. */
 export const REPOSITORY = resolve(fileURLToPath(import.meta.url), '../../..');
 
-/** Inputs that esbuild does not see: versions of packages, bindings, and this recipe. */
-const RECIPE_INPUTS = ['package-lock.json', 'wrangler.toml', 'src/cli/build-worker.ts'];
+/** Inputs that esbuild does not see: the versions of packages, and this recipe. */
+const RECIPE_INPUTS = ['package-lock.json', 'src/cli/build-worker.ts'];
 
 /** A build could not be made; the reasons are on standard error. */
 export class BuildFailedError extends Error {
@@ -42,7 +41,7 @@ export class BuildFailedError extends Error {
 }
 
 /**
- * Builds when needed, in a process of its own: the bundler and wrangler stay out of the server's memory, and a second core works
+ * Builds when needed, in a process of its own: the bundler stays out of the server's memory, and a second core works
  * while this one loads the runtime's library. Returns the path of `worker.js`.
  */
 export async function ensureWorkerBuilt(build: WorkerBuild): Promise<string> {
@@ -61,10 +60,7 @@ export async function buildWorker(build: WorkerBuild): Promise<{ readonly rebuil
   const bundlePath = join(outDir, 'worker.js');
   if (await isBuildCurrent(build)) return { rebuilt: false };
 
-  const [{ build: esbuild }, { unstable_getMiniflareWorkerOptions: readBindings }] = await Promise.all([
-    import('esbuild'),
-    import('wrangler'),
-  ]);
+  const { build: esbuild } = await import('esbuild');
   const result = await esbuild({
     absWorkingDir: REPOSITORY,
     entryPoints: [build.entry],
@@ -87,10 +83,7 @@ export async function buildWorker(build: WorkerBuild): Promise<{ readonly rebuil
   });
 
   const sources = Object.keys(result.metafile.inputs).filter((path) => !path.startsWith('node_modules/') && !isBuiltin(path));
-  const record: BuildRecord = {
-    inputs: await hashFiles([...RECIPE_INPUTS, ...sources]),
-    workerOptions: workerOptionsForOneModule(readBindings(join(REPOSITORY, 'wrangler.toml')).workerOptions),
-  };
+  const record: BuildRecord = { inputs: await hashFiles([...RECIPE_INPUTS, ...sources]) };
   await mkdir(outDir, { recursive: true });
   for (const file of result.outputFiles) await replaceFile(join(outDir, relative(outDir, file.path)), file.contents);
   // Last: a build that was interrupted has no record that matches its inputs.
@@ -106,20 +99,14 @@ export async function isBuildCurrent(build: WorkerBuild): Promise<boolean> {
   return Object.entries(record.inputs).every(([path, hash]) => now[path] === hash);
 }
 
-/** Reads `build.json` of an output folder; undefined when nothing was built there. */
-export async function readBuildRecord(outDir: string): Promise<BuildRecord | undefined> {
+/** Undefined when nothing was built there. */
+async function readBuildRecord(outDir: string): Promise<BuildRecord | undefined> {
   try {
     return JSON.parse(await readFile(join(outDir, 'build.json'), 'utf8')) as BuildRecord;
   } catch (error) {
     if (error instanceof SyntaxError || isNotFound(error)) return undefined;
     throw error;
   }
-}
-
-/** The module rules describe how wrangler would bundle; the bundle is one module, and the root must not name this machine's folders. */
-function workerOptionsForOneModule(options: object): Record<string, unknown> {
-  const { modulesRules: _rules, rootPath: _root, ...rest } = options as Record<string, unknown>;
-  return rest;
 }
 
 async function hashFiles(paths: readonly string[]): Promise<Record<string, string>> {

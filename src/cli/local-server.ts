@@ -8,10 +8,11 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import type { Miniflare as MiniflareInstance, WorkerdStructuredLog } from 'miniflare';
-import { REPOSITORY, readBuildRecord } from './build-worker.ts';
+import { REPOSITORY } from './build-worker.ts';
 import { applyLocalMigrations } from './local-migrations.ts';
 import { prepareRuntimeGuard, type RuntimeGuard } from './runtime-guard.ts';
 import { acquireStateLock } from './state-lock.ts';
+import { readWorkerConfig } from './worker-config.ts';
 
 /** How to run the Worker. */
 export interface LocalServerOptions {
@@ -19,11 +20,11 @@ export interface LocalServerOptions {
   readonly stateDir: string;
   /** Port on 127.0.0.1; 0 takes a free one. */
   readonly port: number;
-  /** `worker.js` of a build; `build.json` lies beside it. */
+  /** `worker.js` of a build. */
   readonly bundlePath: string;
   /** Turns authentication off (`AUTH_MODE=open`). Safe only because the socket is a loopback socket. */
   readonly open?: boolean;
-  /** Variables that replace or join those of wrangler.toml. */
+  /** Variables that replace or join those of wrangler.jsonc. */
   readonly bindings?: Readonly<Record<string, string>>;
   /** Receives one line per log entry of the Worker or the runtime. Default: standard error. */
   readonly log?: (line: string) => void;
@@ -95,14 +96,12 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
 }
 
 async function createMiniflare(options: LocalServerOptions, stateDir: string, guard: RuntimeGuard): Promise<MiniflareInstance> {
-  const { convertV4MiniflareOptions, Log, LogLevel, Miniflare } = await import('miniflare');
-  const record = await readBuildRecord(dirname(options.bundlePath));
-  if (record === undefined) throw new Error(`No build at ${options.bundlePath}. Run "npm run build".`);
+  const { Log, LogLevel, Miniflare } = await import('miniflare');
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
-  const script = await readFile(options.bundlePath, 'utf8');
-  const declared = record.workerOptions['bindings'] as Record<string, unknown>;
+  const config = await readWorkerConfig({ ...options.bindings, ...(options.open === true ? { AUTH_MODE: 'open' } : {}) });
+  const contents = await readFile(options.bundlePath, 'utf8');
 
-  class StderrLog extends Log {
+  class LineLog extends Log {
     protected override log(message: string): void {
       log(message);
     }
@@ -110,30 +109,32 @@ async function createMiniflare(options: LocalServerOptions, stateDir: string, gu
 
   return withoutSignalHandlers(
     () =>
-      new Miniflare(
-        convertV4MiniflareOptions({
-          host: '127.0.0.1',
-          port: 0,
-          cf: false,
-          telemetry: { enabled: false },
-          log: new StderrLog(LogLevel.WARN),
-          logRequests: false,
-          handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => log(`[${level}] ${message}`),
-          unsafeRuntimeEnv: { ...guard.runtimeEnv },
-          resourcePersistencePath: join(stateDir, 'storage'),
-          resourceTmpPath: join(stateDir, 'tmp'),
-          workers: [
-            {
-              ...record.workerOptions,
-              name: 'cleveragents-edge',
-              rootPath: dirname(options.bundlePath),
-              modules: [{ type: 'ESModule', path: 'worker.js', contents: script }],
-              bindings: { ...declared, ...options.bindings, ...(options.open === true ? { AUTH_MODE: 'open' } : {}) },
-              unsafeDirectSockets: [{ host: '127.0.0.1', port: options.port }],
+      new Miniflare({
+        host: '127.0.0.1',
+        port: 0,
+        cf: false,
+        telemetry: { enabled: false },
+        enableDevRegistry: false,
+        log: new LineLog(LogLevel.WARN),
+        logRequests: false,
+        handleStructuredLogs: ({ level, message }: WorkerdStructuredLog) => log(`[${level}] ${message}`),
+        unsafeRuntimeEnv: { ...guard.runtimeEnv },
+        resourcePersistencePath: join(stateDir, 'storage'),
+        resourceTmpPath: join(stateDir, 'tmp'),
+        workers: [
+          {
+            config: {
+              ...config,
+              manifest: {
+                mainModule: 'worker.js',
+                modulesRoot: dirname(options.bundlePath),
+                modules: { 'worker.js': { type: 'esm', contents } },
+              },
             },
-          ],
-        } as Parameters<typeof convertV4MiniflareOptions>[0]),
-      ),
+            dev: { unsafeDirectSockets: [{ host: '127.0.0.1', port: options.port }] },
+          },
+        ],
+      }),
   );
 }
 

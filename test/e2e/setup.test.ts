@@ -6,11 +6,14 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { convertV4MiniflareOptions } from 'miniflare';
 import { afterEach, describe, expect, test } from 'vitest';
+import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 import { buildWorker, ensureWorkerBuilt, isBuildCurrent, PRODUCT_BUILD, REPOSITORY } from '../../src/cli/build-worker.ts';
 import { applyLocalMigrations } from '../../src/cli/local-migrations.ts';
 import { startLocalServer } from '../../src/cli/local-server.ts';
 import { processExists } from '../../src/cli/state-lock.ts';
+import { readWorkerConfig } from '../../src/cli/worker-config.ts';
 import { runServerToEnd, type StartServerOptions, startServer, type TestServer, temporaryFolder } from '../support/server.ts';
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -163,6 +166,17 @@ describe('a build', () => {
     expect(output).toMatch(/Compressed size: [\d.]+ KiB/);
     expect(output).toContain('--dry-run: exiting now.');
   });
+});
+
+test('the local runtime gets the bindings, objects and triggers that wrangler would give it', async () => {
+  const { modulesRules: _rules, ...options } = unstable_getMiniflareWorkerOptions(join(REPOSITORY, 'wrangler.jsonc')).workerOptions;
+  const name = 'cleveragents-edge';
+  const modules = [{ type: 'ESModule' as const, path: 'worker.js', contents: '' }];
+  const config = convertV4MiniflareOptions({ workers: [{ ...options, name, modules }] }).workers[0]?.config;
+  const { manifest: _manifest, ...expected } = config ?? {};
+  // `dev: { remote: false }` is the default, and absent members come as undefined.
+  const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value, (key, member) => (key === 'dev' ? undefined : member)));
+  expect(plain(await readWorkerConfig())).toEqual(plain(expected));
 });
 
 test('migrations apply once each, in order, and a failing one leaves nothing behind', async () => {

@@ -11,7 +11,12 @@ export const BUILTIN_PROFILES: ReadonlyMap<string, AutomationProfile> = new Map(
     [
       builtin('manual', 'Human controls everything', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], SAFE),
       builtin('review', 'Auto-strategize, human reviews before execute and apply', [0, 1, 1, 0, 0.8, 0.8, 0.8, 1, 0.8, 0, 0.8], SAFE),
-      builtin('supervised', 'Auto through strategize and execute, human approves apply', [0, 0.2, 1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0, 0.2], SAFE),
+      builtin(
+        'supervised',
+        'Auto through strategize and execute, human approves apply',
+        [0, 0.2, 1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0, 0.2],
+        SAFE,
+      ),
       builtin('cautious', 'Mostly auto with conservative thresholds', every(0.7), SAFE),
       builtin('trusted', 'Fully auto for well-tested domains', every(0.3), SAFE),
       builtin('auto', 'Fully automatic with safety nets', every(0), SAFE),

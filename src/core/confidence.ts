@@ -40,7 +40,12 @@ export type ConfidenceCap = 'failed_validation' | 'tainted' | 'claimed';
 export interface Confidence {
   /** 0 to 1, six decimals, rounded down. */
   readonly value: number;
-  readonly components: { readonly success: number; readonly familiarity: number; readonly risk: number; readonly invariantComplexity: number };
+  readonly components: {
+    readonly success: number;
+    readonly familiarity: number;
+    readonly risk: number;
+    readonly invariantComplexity: number;
+  };
   /** The caps that lowered the value, with the value of each. */
   readonly caps: readonly { readonly cap: ConfidenceCap; readonly value: number }[];
 }

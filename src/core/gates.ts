@@ -45,11 +45,25 @@ const gate = (
   ifRefused: string,
   risk: GateRisk,
   answersFailedValidation = false,
-): Gate => ({ threshold, transition, shows, ifRefused, risk, form: risk === 'riskiest_call' || risk === 'failed_call' ? 'call' : 'phase', answersFailedValidation });
+): Gate => ({
+  threshold,
+  transition,
+  shows,
+  ifRefused,
+  risk,
+  form: risk === 'riskiest_call' || risk === 'failed_call' ? 'call' : 'phase',
+  answersFailedValidation,
+});
 
 /** One row per threshold. */
 export const GATES: Readonly<Record<ThresholdName, Gate>> = {
-  decompose_task: gate('decompose_task', 'after plan/use, enter Strategize', 'arguments, profile', 'waits with a next_step question', 'read'),
+  decompose_task: gate(
+    'decompose_task',
+    'after plan/use, enter Strategize',
+    'arguments, profile',
+    'waits with a next_step question',
+    'read',
+  ),
   edit_code: gate('edit_code', 'each decision in Strategize', 'question, alternatives, rationale', 'guidance, re-decided', 'read'),
   create_tool: gate('create_tool', 'Strategize → Execute', 'the strategy and its digest', 'back to Strategize with guidance', 'write'),
   execute_command: gate(
@@ -63,7 +77,13 @@ export const GATES: Readonly<Record<ThresholdName, Gate>> = {
   delete_content: gate('delete_content', 'automatic strategy revision on a constraint', 'constraint report', 'constrained', 'write', true),
   install_dependency: gate('install_dependency', 'spawn and run a child plan', 'child action, carved limits', 'no child', 'write'),
   modify_config: gate('modify_config', 'automatic retry of a transient failure', 'error, attempt n of m', 'errored', 'failed_call'),
-  approve_plan: gate('approve_plan', 'automatic restore of a checkpoint on failure', 'checkpoint, impact', 'errored, workspace kept', 'read'),
+  approve_plan: gate(
+    'approve_plan',
+    'automatic restore of a checkpoint on failure',
+    'checkpoint, impact',
+    'errored, workspace kept',
+    'read',
+  ),
   select_tool: gate('select_tool', 'Execute → Apply', 'diff, outbox, their digest', 'back to Execute or cancel', 'apply_target'),
   access_network: gate('access_network', 'Apply (constrained) → Strategize', 'conflict report', 'stays constrained', 'write'),
 };

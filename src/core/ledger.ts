@@ -133,7 +133,10 @@ export function markWarned(ledger: PlanLedger): PlanLedger {
 }
 
 /** The charge for a report, apart from any ledger: what external plans and budget nodes use as well. */
-export function chargeOf(estimateMicroUsd: number, reportedUsd: unknown): { readonly chargedMicroUsd: number; readonly marks: readonly SettleMark[] } {
+export function chargeOf(
+  estimateMicroUsd: number,
+  reportedUsd: unknown,
+): { readonly chargedMicroUsd: number; readonly marks: readonly SettleMark[] } {
   if (reportedUsd === undefined || reportedUsd === null) return { chargedMicroUsd: estimateMicroUsd, marks: ['estimated'] };
   const reported = parseCostUsd(reportedUsd);
   if (!reported.ok) return { chargedMicroUsd: estimateMicroUsd, marks: ['cost_error'] };

@@ -45,9 +45,14 @@ export function matchesPattern(pattern: string, name: string): boolean {
 
 /** `matchesPattern` after folding both sides: what a denylist uses. */
 export function matchesFolded(pattern: string, name: string): boolean {
+  return matchesAnyFolded(pattern, [foldName(name)]);
+}
+
+/** `matchesFolded` against several names that are folded already: a call folds its names once, not once per entry. */
+export function matchesAnyFolded(pattern: string, foldedNames: readonly string[]): boolean {
   const folded = foldName(pattern);
   // An entry that folds to nothing would match nothing or everything by accident; saving refuses it, comparing ignores it.
-  return folded !== '' && matchesPattern(folded, foldName(name));
+  return folded !== '' && foldedNames.some((name) => matchesPattern(folded, name));
 }
 
 /**

@@ -60,10 +60,13 @@ export const CapUsd = z.number('must be a number of USD').superRefine((value, co
 export const CountLimit = z.int('must be a whole number').min(0, 'must not be negative');
 
 /** A list of names or patterns. Blank entries are refused, since an entry that names nothing hides a mistake. */
-export const NameList = z.array(z.string('must be text').max(256, 'must have at most 256 characters')).max(1000).superRefine((entries, context) => {
-  const blank = findBlankEntry(entries);
-  if (blank !== null) context.addIssue({ code: 'custom', path: [blank], message: 'must not be blank' });
-});
+export const NameList = z
+  .array(z.string('must be text').max(256, 'must have at most 256 characters'))
+  .max(1000)
+  .superRefine((entries, context) => {
+    const blank = findBlankEntry(entries);
+    if (blank !== null) context.addIssue({ code: 'custom', path: [blank], message: 'must not be blank' });
+  });
 
 /** The source's `SafetyProfile`, complete: every member is present, defaults as in the source. */
 export const SafetyProfile = z.strictObject({
@@ -170,7 +173,8 @@ export function parseProfile(document: unknown, context: ProfileContext): Result
   if (inherited?.unattended !== undefined) merged['unattended'] = inherited.unattended;
   for (const [key, value] of fields) merged[key] = value;
   merged['safety'] = safety instanceof Map ? overlay(inherited?.safety, safety) : safety;
-  merged['guard'] = guard instanceof Map ? overlay(inherited?.guard ?? undefined, guard) : guard === undefined ? (inherited?.guard ?? null) : guard;
+  merged['guard'] =
+    guard instanceof Map ? overlay(inherited?.guard ?? undefined, guard) : guard === undefined ? (inherited?.guard ?? null) : guard;
 
   const parsed = AutomationProfile.safeParse({ ...merged });
   if (!parsed.success) return err(invalidDocument('profile', parsed.error));
@@ -275,7 +279,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 /** Equality of two parsed documents, whatever the order of their members. */
 function isSame(first: unknown, second: unknown): boolean {
-  if (Array.isArray(first)) return Array.isArray(second) && first.length === second.length && first.every((item, index) => isSame(item, second[index]));
+  if (Array.isArray(first))
+    return Array.isArray(second) && first.length === second.length && first.every((item, index) => isSame(item, second[index]));
   if (!isRecord(first) || !isRecord(second)) return Object.is(first, second);
   const keys = Object.keys(first);
   return keys.length === Object.keys(second).length && keys.every((key) => Object.hasOwn(second, key) && isSame(first[key], second[key]));

@@ -43,7 +43,8 @@ export function makeToolCatalogue(specs: readonly ToolSpec[]): Result<ToolCatalo
       return err(invalidField('price', `tool '${spec.name}' needs a price of zero or more`));
     }
     for (const name of [spec.name, ...spec.aliases]) {
-      if (!isToolName(name)) return err(invalidField('name', `tool name ${JSON.stringify(name)} is not plain ASCII of the form name.part/part`));
+      if (!isToolName(name))
+        return err(invalidField('name', `tool name ${JSON.stringify(name)} is not plain ASCII of the form name.part/part`));
       if (byName.has(name)) return err(invalidField('name', `tool name '${name}' is used twice`));
       const other = findLookAlike(name, byName.keys());
       if (other !== null) return err(invalidField('name', `tool name '${name}' looks like '${other}'`));

@@ -9,7 +9,10 @@ export const allowlistGuard: Guard = {
     const missing = allowlists.filter(({ entries }) => !entries.some((entry) => permits(entry, call)));
     if (missing.length === 0) return null;
     if (missing.some(({ origin }) => origin === 'org')) {
-      return { reason: `Tool '${call.shownName}' is not on the allowlist. Remediation: add it to the allowlist of the org.`, approval: 'none' };
+      return {
+        reason: `Tool '${call.shownName}' is not on the allowlist. Remediation: add it to the allowlist of the org.`,
+        approval: 'none',
+      };
     }
     return {
       reason: `Tool '${call.shownName}' is not on the allowlist. Remediation: add it to the allowlist or request human approval.`,

@@ -7,6 +7,9 @@ export const applyApprovalGuard = {
   events: { allowed: 'apply_approval_granted', refused: 'apply_approval_required' } satisfies Record<string, AuditEventType>,
   check: ({ requireApprovalForApply }: GuardPolicy): Objection | null =>
     requireApprovalForApply
-      ? { reason: 'Apply requires human approval. Remediation: disable require_approval_for_apply or request human approval.', approval: 'call' }
+      ? {
+          reason: 'Apply requires human approval. Remediation: disable require_approval_for_apply or request human approval.',
+          approval: 'call',
+        }
       : null,
 };

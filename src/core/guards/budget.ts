@@ -65,7 +65,12 @@ function exceededAbove({ level, capMicroUsd, usedMicroUsd }: UpperRefusal, costM
   });
 }
 
-function exceeded(actualMicroUsd: number, capMicroUsd: number, remediation: string, rest: Pick<Objection, 'approval' | 'limitField' | 'exceededLevel'>): Objection {
+function exceeded(
+  actualMicroUsd: number,
+  capMicroUsd: number,
+  remediation: string,
+  rest: Pick<Objection, 'approval' | 'limitField' | 'exceededLevel'>,
+): Objection {
   const [actual, cap] = formatUsdPair(actualMicroUsd, capMicroUsd);
   return {
     reason: `Budget cap exceeded: ${actual} > ${cap}. Remediation: ${remediation}.`,

@@ -1,4 +1,4 @@
-import { matchesFolded } from '../names.ts';
+import { matchesAnyFolded } from '../names.ts';
 import type { Guard } from './guard.ts';
 
 /**
@@ -8,13 +8,16 @@ import type { Guard } from './guard.ts';
 export const denylistGuard: Guard = {
   name: 'denylist',
   events: { allowed: 'denylist_allowed', refused: 'denylist_blocked' },
-  check: ({ denylist }, { names, shownName }) => {
-    const hits = denylist.filter(({ pattern }) => names.some((name) => matchesFolded(pattern, name)));
+  check: ({ denylist }, { foldedNames, shownName }) => {
+    const hits = denylist.filter(({ pattern }) => matchesAnyFolded(pattern, foldedNames));
     const hit = hits.find(({ origin }) => origin === 'org') ?? hits[0];
     if (hit === undefined) return null;
     const by = hit.pattern === shownName ? '' : ` (pattern '${hit.pattern}')`;
     if (hit.origin === 'org') {
-      return { reason: `Tool '${shownName}' is on the denylist${by}. Remediation: remove it from the denylist of the org.`, approval: 'none' };
+      return {
+        reason: `Tool '${shownName}' is on the denylist${by}. Remediation: remove it from the denylist of the org.`,
+        approval: 'none',
+      };
     }
     return {
       reason: `Tool '${shownName}' is on the denylist${by}. Remediation: remove it from the denylist or request human approval.`,

@@ -1,5 +1,5 @@
 import type { GuardPolicy } from '../guard-policy.ts';
-import { isToolName } from '../names.ts';
+import { foldName, isToolName } from '../names.ts';
 import { riskierOf } from '../tool.ts';
 import { actorCallsGuard } from './actor-calls.ts';
 import { allowlistGuard } from './allowlist.ts';
@@ -121,13 +121,15 @@ function resolveCall(request: GuardRequest): GuardedCall {
   const { toolName, catalogue } = request;
   const spec = typeof toolName === 'string' ? (catalogue.find(toolName)?.spec ?? null) : null;
   const own = request.unknownTools === 'accept' && isToolName(toolName) ? toolName : null;
-  const names = typeof toolName === 'string' ? new Set(spec === null ? [toolName] : [spec.name, ...spec.aliases, toolName]) : new Set<string>();
+  const names =
+    typeof toolName === 'string' ? new Set(spec === null ? [toolName] : [spec.name, ...spec.aliases, toolName]) : new Set<string>();
   // A tool of which nothing is known is taken for one that writes, never for a harmless one.
   const ownClass = spec?.riskClass ?? (request.riskClass === null ? 'external_write' : request.riskClass);
   return {
     ...request,
     shownName: typeof toolName === 'string' ? toolName : describe(toolName),
     names: [...names],
+    foldedNames: [...names].map(foldName),
     canonicalName: spec?.name ?? own,
     effectiveClass: request.riskClass === null ? ownClass : riskierOf(ownClass, request.riskClass),
     skillCategory: request.skillCategory ?? spec?.skillCategory ?? null,

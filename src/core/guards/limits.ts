@@ -3,7 +3,12 @@ import { isGrantable } from '../guard-policy.ts';
 import type { ApprovalPower, Objection } from './guard.ts';
 
 /** The objection of a count or time that reached its limit, in the source's words: `<what> reached: 10/10. Remediation: …`. */
-export function limitReached(what: string, bound: Limit, granted: number, amounts: { actual: number; limit: number; unit?: string; reduce: string }): Objection {
+export function limitReached(
+  what: string,
+  bound: Limit,
+  granted: number,
+  amounts: { actual: number; limit: number; unit?: string; reduce: string },
+): Objection {
   const { actual, limit, unit = '', reduce } = amounts;
   return {
     reason: `${what} reached: ${actual}${unit}/${limit}${unit}. Remediation: ${remedy('increase', bound, granted, reduce)}.`,

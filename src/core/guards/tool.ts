@@ -9,7 +9,8 @@ export const toolGuard: Guard = {
   name: 'tool',
   events: { allowed: 'tool_allowed', refused: 'tool_blocked' },
   check: (_policy, { toolName, canonicalName, shownName }) => {
-    if (typeof toolName !== 'string') return { reason: `The tool's name must be text, not ${shownName}. Remediation: name a tool.`, approval: 'none' };
+    if (typeof toolName !== 'string')
+      return { reason: `The tool's name must be text, not ${shownName}. Remediation: name a tool.`, approval: 'none' };
     if (toolName.trim() === '') return { reason: "The tool's name is blank. Remediation: name a tool.", approval: 'none' };
     if (canonicalName !== null) return null;
     const what = isToolName(toolName) ? 'is not known' : 'is not a usable name';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { computeConfidence, type ConfidenceInput, RISK_OF_CLASS } from '../../../src/core/confidence.ts';
+import { type ConfidenceInput, computeConfidence, RISK_OF_CLASS } from '../../../src/core/confidence.ts';
 import { evaluateGate } from '../../../src/core/gates.ts';
 import { RISK_CLASSES } from '../../../src/core/tool.ts';
 
@@ -17,19 +17,28 @@ const READ: ConfidenceInput = {
   answersFailedValidation: false,
   tainted: false,
 };
-const valueOf = (rest: Partial<ConfidenceInput>): number => computeConfidence({ ...READ, ...rest }).value;
+const confidenceOf = (rest: Partial<ConfidenceInput>): number => computeConfidence({ ...READ, ...rest }).value;
 const NEW_FILE = { kind: 'call', known: 0, newInKnownFolder: 1, unknown: 0 } as const;
 
 describe('confidence on a new project', () => {
-  it('is .835 for reading a known file', () => expect(valueOf({})).toBe(0.835));
-  it('is .79 for changing a known file', () => expect(valueOf({ riskClass: 'write' })).toBe(0.79));
-  it('is .69 for the first new file in a known folder', () => expect(valueOf({ riskClass: 'write', familiarity: NEW_FILE })).toBe(0.69));
+  it('is .835 for reading a known file', () => expect(confidenceOf({})).toBe(0.835));
+  it('is .79 for changing a known file', () => expect(confidenceOf({ riskClass: 'write' })).toBe(0.79));
+  it('is .69 for the first new file in a known folder', () =>
+    expect(confidenceOf({ riskClass: 'write', familiarity: NEW_FILE })).toBe(0.69));
 
   it('makes cautious ask for the first new file, and no longer after one good outcome', () => {
     const gate = (confidence: number) => evaluateGate({ threshold: 0.7, confidence, unattended: false });
-    expect(gate(valueOf({ riskClass: 'write', familiarity: NEW_FILE }))).toBe('ask');
-    expect(gate(valueOf({ riskClass: 'write', familiarity: NEW_FILE, outcomes: { ok: 1, total: 1 } }))).toBe('proceed');
+    expect(gate(confidenceOf({ riskClass: 'write', familiarity: NEW_FILE }))).toBe('ask');
+    expect(gate(confidenceOf({ riskClass: 'write', familiarity: NEW_FILE, outcomes: { ok: 1, total: 1 } }))).toBe('proceed');
   });
+});
+
+it('meets a threshold of .8 when the formula gives .8, whatever the last bit of a double says', () => {
+  // 0.30·(4/5) + 0.20·1 + 0.30·(1 − 0.20) + 0.20·(1 − 2/5) = 0.80, which doubles add up to 0.7999999999999999.
+  expect(confidenceOf({ riskClass: 'write', outcomes: { ok: 3, total: 3 }, matchingInvariants: 2 })).toBe(0.8);
+  // 0.30·(1/6) + 0 + 0.30·(1 − 0.50) + 0 = 0.20
+  const least = { riskClass: 'external_write_revertible', outcomes: { ok: 0, total: 4 }, matchingInvariants: 5 } as const;
+  expect(confidenceOf({ ...least, familiarity: { kind: 'phase', completedPlans: 0 } })).toBe(0.2);
 });
 
 describe('the components', () => {
@@ -78,34 +87,44 @@ describe('the components', () => {
     expect(computeConfidence({ ...READ, ...rest }).components.risk).toBeCloseTo(risk, 12);
   });
 
-  it.each([[0, 0], [1, 0.2], [5, 1], [9, 1]])('complexity of %d matching invariants is %d', (matchingInvariants, expected) => {
+  it.each([
+    [0, 0],
+    [1, 0.2],
+    [5, 1],
+    [9, 1],
+  ])('complexity of %d matching invariants is %d', (matchingInvariants, expected) => {
     expect(computeConfidence({ ...READ, matchingInvariants }).components.invariantComplexity).toBe(expected);
   });
 });
 
 describe('caps', () => {
   it('lowers to .50 after a failed validation, except where the gate answers it', () => {
-    expect(computeConfidence({ ...READ, lastValidationFailed: true })).toMatchObject({ value: 0.5, caps: [{ cap: 'failed_validation', value: 0.5 }] });
-    expect(valueOf({ lastValidationFailed: true, answersFailedValidation: true })).toBe(0.835);
+    expect(computeConfidence({ ...READ, lastValidationFailed: true })).toMatchObject({
+      value: 0.5,
+      caps: [{ cap: 'failed_validation', value: 0.5 }],
+    });
+    expect(confidenceOf({ lastValidationFailed: true, answersFailedValidation: true })).toBe(0.835);
   });
 
   it('lowers to .60 for tainted arguments', () => {
     expect(computeConfidence({ ...READ, tainted: true })).toMatchObject({ value: 0.6, caps: [{ cap: 'tainted', value: 0.6 }] });
-    expect(valueOf({ tainted: true, lastValidationFailed: true })).toBe(0.5);
+    expect(confidenceOf({ tainted: true, lastValidationFailed: true })).toBe(0.5);
   });
 
   it('lets an actor only lower it', () => {
-    expect(valueOf({ claimed: 1 })).toBe(0.835);
-    expect(valueOf({ claimed: 0.4 })).toBe(0.4);
-    expect(valueOf({ claimed: null })).toBe(0.835);
+    expect(confidenceOf({ claimed: 1 })).toBe(0.835);
+    expect(confidenceOf({ claimed: 0.4 })).toBe(0.4);
+    expect(confidenceOf({ claimed: null })).toBe(0.835);
   });
 
   it.each([80, '0.9', -1, Number.NaN, true, {}])('takes a claim of %j for no confidence at all', (claimed) => {
-    expect(valueOf({ claimed })).toBe(0);
+    expect(confidenceOf({ claimed })).toBe(0);
   });
 
   it('names no cap that changed nothing', () => {
-    expect(computeConfidence({ ...READ, riskClass: 'unsafe', familiarity: { kind: 'phase', completedPlans: 0 }, tainted: true }).caps).toEqual([]);
+    expect(
+      computeConfidence({ ...READ, riskClass: 'unsafe', familiarity: { kind: 'phase', completedPlans: 0 }, tainted: true }).caps,
+    ).toEqual([]);
   });
 });
 

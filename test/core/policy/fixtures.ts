@@ -1,12 +1,22 @@
+import { combinePolicies, type GuardPolicy } from '../../../src/core/guard-policy.ts';
 import type { GuardFacts, GuardRequest } from '../../../src/core/guards/guard.ts';
 import { NO_GRANTS } from '../../../src/core/guards/guard.ts';
-import { combinePolicies, type GuardPolicy } from '../../../src/core/guard-policy.ts';
 import type { RiskClass, ToolCatalogue, ToolSpec } from '../../../src/core/tool.ts';
 import { makeToolCatalogue } from '../../../src/core/tool.ts';
 
 /** A tool of a given name and class; everything else is unremarkable. */
 export function tool(name: string, riskClass: RiskClass = 'read', rest: Partial<ToolSpec> = {}): ToolSpec {
-  return { name, aliases: [], summary: name, riskClass, parameters: { type: 'object' }, priceMicroUsd: 0, scope: 'workspace', idempotent: true, ...rest };
+  return {
+    name,
+    aliases: [],
+    summary: name,
+    riskClass,
+    parameters: { type: 'object' },
+    priceMicroUsd: 0,
+    scope: 'workspace',
+    idempotent: true,
+    ...rest,
+  };
 }
 
 export function catalogueOf(...specs: readonly ToolSpec[]): ToolCatalogue {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { GuardPolicy, Limit } from '../../../src/core/guard-policy.ts';
 import type { GuardFacts, GuardRequest } from '../../../src/core/guards/guard.ts';
 import { evaluateGuards, GUARDS } from '../../../src/core/guards/guards.ts';
-import type { GuardPolicy, Limit } from '../../../src/core/guard-policy.ts';
 import { RISK_CLASSES } from '../../../src/core/tool.ts';
 import { factsOf, OPEN_POLICY, requestOf } from './fixtures.ts';
 
@@ -57,13 +57,20 @@ it('has a violation for every guard', () => {
 
 it.each(NAMES)('%s alone refuses alone', (name) => {
   // An unknown tool has no category and no name for lists, so it may refuse elsewhere too; nothing else does.
-  expect(evaluate([name]).verdicts.filter((verdict) => !verdict.allowed).map((verdict) => verdict.guard)).toEqual([name]);
+  expect(
+    evaluate([name])
+      .verdicts.filter((verdict) => !verdict.allowed)
+      .map((verdict) => verdict.guard),
+  ).toEqual([name]);
 });
 
 const PAIRS = NAMES.flatMap((first, index) => NAMES.slice(index + 1).map((second) => [first, second] as const));
 
 it.each(PAIRS)('when %s and %s are both violated the first is the reason and both are reported', (first, second) => {
-  for (const violated of [[first, second], [second, first]]) {
+  for (const violated of [
+    [first, second],
+    [second, first],
+  ]) {
     const report = evaluate(violated);
     expect(report).toMatchObject({ allowed: false, guard: first, first: { guard: first } });
     expect(report.verdicts.filter((verdict) => !verdict.allowed).map((verdict) => verdict.guard)).toEqual([first, second]);

@@ -1,9 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BUILTIN_PROFILES } from '../../../src/core/builtin-profiles.ts';
-import { canonicalJson } from '../../../src/core/json.ts';
+import {
+  combinePolicies,
+  effectiveLimit,
+  type GuardPolicy,
+  Guardrails,
+  isGrantable,
+  POLICY_ORIGINS,
+  type PolicySource,
+  parseGuardrails,
+} from '../../../src/core/guard-policy.ts';
 import { evaluateGuards } from '../../../src/core/guards/guards.ts';
-import { combinePolicies, effectiveLimit, type GuardPolicy, Guardrails, isGrantable, parseGuardrails, POLICY_ORIGINS, type PolicySource } from '../../../src/core/guard-policy.ts';
+import { canonicalJson } from '../../../src/core/json.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import { parseProfile } from '../../../src/core/profile.ts';
 import { CATALOGUE, factsOf, requestOf } from './fixtures.ts';
@@ -18,9 +27,17 @@ function profileOf(document: object): AutomationProfile {
 describe('guardrails from outside', () => {
   it('accepts the flat union of both models', () => {
     const document = {
-      max_tool_calls_per_step: 10, max_total_cost: 5, tool_allowlist: [], tool_denylist: ['shell_*'], require_approval_for_writes: true,
-      require_approval_for_apply: false, max_steps: 100, tool_budget: 10, max_wall_clock_seconds: 3600.5,
-      actor_limits: { max_tool_calls_per_invocation: 20, max_retries_per_failure: 3 }, required_confirmations: ['delete_database'],
+      max_tool_calls_per_step: 10,
+      max_total_cost: 5,
+      tool_allowlist: [],
+      tool_denylist: ['shell_*'],
+      require_approval_for_writes: true,
+      require_approval_for_apply: false,
+      max_steps: 100,
+      tool_budget: 10,
+      max_wall_clock_seconds: 3600.5,
+      actor_limits: { max_tool_calls_per_invocation: 20, max_retries_per_failure: 3 },
+      required_confirmations: ['delete_database'],
     };
     expect(parseGuardrails(document)).toEqual({ ok: true, value: document });
     expect(parseGuardrails({}).ok).toBe(true);
@@ -62,7 +79,14 @@ describe('guardrails from outside', () => {
 
 describe('combining', () => {
   it('of nothing is closed where it matters and limits nothing', () => {
-    expect(combinePolicies([])).toMatchObject({ allowUnsafeTools: false, requireSandbox: true, requireCheckpoints: true, planCapMicroUsd: null, denylist: [], allowlists: [] });
+    expect(combinePolicies([])).toMatchObject({
+      allowUnsafeTools: false,
+      requireSandbox: true,
+      requireCheckpoints: true,
+      planCapMicroUsd: null,
+      denylist: [],
+      allowlists: [],
+    });
   });
 
   it.each([
@@ -87,7 +111,13 @@ describe('combining', () => {
 
   it('takes the smaller of both retry limits', () => {
     const policy = (retries: number, failures: number | null) =>
-      combinePolicies([{ origin: 'profile', profile: profileOf({ safety: { max_retries_per_step: retries } }), guardrails: { actor_limits: { max_retries_per_failure: failures } } }]).maxRetries;
+      combinePolicies([
+        {
+          origin: 'profile',
+          profile: profileOf({ safety: { max_retries_per_step: retries } }),
+          guardrails: { actor_limits: { max_retries_per_failure: failures } },
+        },
+      ]).maxRetries;
     expect(policy(3, 1)).toMatchObject({ value: 1, field: 'max_retries_per_failure' });
     expect(policy(0, 1)).toMatchObject({ value: 0, field: 'max_retries_per_step' });
     expect(policy(3, null)).toMatchObject({ value: 3, field: 'max_retries_per_step' });
@@ -109,12 +139,22 @@ describe('combining', () => {
   });
 
   it('lets a plan that is wide open loosen nothing that is above it', () => {
-    const org: PolicySource = { origin: 'org', guardrails: { tool_denylist: ['read_file'], max_steps: 5, tool_budget: 1, require_approval_for_writes: true } };
+    const org: PolicySource = {
+      origin: 'org',
+      guardrails: { tool_denylist: ['read_file'], max_steps: 5, tool_budget: 1, require_approval_for_writes: true },
+    };
     const locked: PolicySource = { origin: 'profile', profile: lookup('cautious') as AutomationProfile };
     const open: PolicySource = {
       origin: 'plan',
       profile: lookup('full-auto') as AutomationProfile,
-      guardrails: { tool_denylist: [], tool_allowlist: ['read_file'], max_steps: 1_000_000, tool_budget: 1_000_000, max_tool_calls_per_step: 1_000_000, require_approval_for_writes: false },
+      guardrails: {
+        tool_denylist: [],
+        tool_allowlist: ['read_file'],
+        max_steps: 1_000_000,
+        tool_budget: 1_000_000,
+        max_tool_calls_per_step: 1_000_000,
+        require_approval_for_writes: false,
+      },
     };
     const policy = combinePolicies([org, locked, open]);
     expect(policy).toMatchObject({
@@ -125,18 +165,29 @@ describe('combining', () => {
       allowUnsafeTools: false,
     });
     expect(policy.thresholds['select_tool']).toBe(0.7);
-    expect(evaluateGuards(policy, requestOf('read_file'), factsOf())).toMatchObject({ allowed: false, guard: 'denylist', approval: 'none' });
+    expect(evaluateGuards(policy, requestOf('read_file'), factsOf())).toMatchObject({
+      allowed: false,
+      guard: 'denylist',
+      approval: 'none',
+    });
   });
 
   it('takes an empty allowlist for allowing nothing, no categories for allowing all', () => {
-    const policy = combinePolicies([{ origin: 'profile', profile: profileOf({ extends: 'auto', guard: { tool_allowlist: [] }, safety: { allowed_skill_categories: [] } }) }]);
+    const policy = combinePolicies([
+      {
+        origin: 'profile',
+        profile: profileOf({ extends: 'auto', guard: { tool_allowlist: [] }, safety: { allowed_skill_categories: [] } }),
+      },
+    ]);
     expect(policy.allowlists).toEqual([{ origin: 'profile', entries: [] }]);
     expect(policy.skillCategories).toEqual([]);
     expect(evaluateGuards(policy, requestOf('read_file'), factsOf()).guard).toBe('allowlist');
   });
 
   it('is plain JSON with one canonical form', () => {
-    const policy = combinePolicies([{ origin: 'org', profile: lookup('ci') as AutomationProfile, guardrails: { max_steps: 3, tool_denylist: ['a'] } }]);
+    const policy = combinePolicies([
+      { origin: 'org', profile: lookup('ci') as AutomationProfile, guardrails: { max_steps: 3, tool_denylist: ['a'] } },
+    ]);
     expect(JSON.parse(JSON.stringify(policy))).toEqual(policy);
     expect(canonicalJson(policy)).toBe(canonicalJson(JSON.parse(JSON.stringify(policy))));
     expect(policy.unattended).toBe(true);
@@ -166,7 +217,10 @@ const guardrails: fc.Arbitrary<Guardrails> = fc.record(
     max_steps: nullable(fc.nat(9)),
     tool_budget: nullable(fc.nat(9)),
     max_wall_clock_seconds: nullable(fc.nat(9)),
-    actor_limits: fc.record({ max_tool_calls_per_invocation: nullable(fc.nat(9)), max_retries_per_failure: nullable(fc.nat(9)) }, { requiredKeys: [] }),
+    actor_limits: fc.record(
+      { max_tool_calls_per_invocation: nullable(fc.nat(9)), max_retries_per_failure: nullable(fc.nat(9)) },
+      { requiredKeys: [] },
+    ),
     required_confirmations: fc.array(toolName, { maxLength: 2 }),
   },
   { requiredKeys: [] },
@@ -176,10 +230,21 @@ const source: fc.Arbitrary<PolicySource> = fc.record(
   { requiredKeys: ['origin'] },
 );
 const request = fc
-  .record({ name: fc.constantFrom(...CATALOGUE.specs().map((spec) => spec.name)), costMicroUsd: fc.nat(3_000_000), changesOutside: fc.boolean() })
+  .record({
+    name: fc.constantFrom(...CATALOGUE.specs().map((spec) => spec.name)),
+    costMicroUsd: fc.nat(3_000_000),
+    changesOutside: fc.boolean(),
+  })
   .map(({ name, ...rest }) => requestOf(name, rest));
 const facts = fc
-  .record({ workedMs: fc.nat(9000), stepNumber: fc.integer({ min: 1, max: 9 }), callsInStep: fc.nat(9), callsInInvocation: fc.nat(9), retriesOfCall: fc.nat(4), spentMicroUsd: fc.nat(9_000_000) })
+  .record({
+    workedMs: fc.nat(9000),
+    stepNumber: fc.integer({ min: 1, max: 9 }),
+    callsInStep: fc.nat(9),
+    callsInInvocation: fc.nat(9),
+    retriesOfCall: fc.nat(4),
+    spentMicroUsd: fc.nat(9_000_000),
+  })
   .map(factsOf);
 
 it('never allows with one source more what it refuses without it', () => {

@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import type { GuardPolicy, Limit, PolicyOrigin } from '../../../src/core/guard-policy.ts';
 import type { Guard, GuardFacts, GuardRequest, GuardVerdict } from '../../../src/core/guards/guard.ts';
 import { AUDIT_EVENT_TYPES, NO_GRANTS } from '../../../src/core/guards/guard.ts';
 import { evaluateApplyGuard, evaluateGuards, evaluateWith, GUARDS } from '../../../src/core/guards/guards.ts';
-import type { GuardPolicy, Limit, PolicyOrigin } from '../../../src/core/guard-policy.ts';
 import { factsOf, OPEN_POLICY, requestOf } from './fixtures.ts';
 
-const limit = (value: number, field = 'field', origin: PolicyOrigin = 'profile', ceiling: number | null = null): Limit => ({ value, field, origin, ceiling });
-const deny = (...patterns: readonly string[]): Partial<GuardPolicy> => ({ denylist: patterns.map((pattern) => ({ pattern, origin: 'profile' as const })) });
+const limit = (value: number, field = 'field', origin: PolicyOrigin = 'profile', ceiling: number | null = null): Limit => ({
+  value,
+  field,
+  origin,
+  ceiling,
+});
+const deny = (...patterns: readonly string[]): Partial<GuardPolicy> => ({
+  denylist: patterns.map((pattern) => ({ pattern, origin: 'profile' as const })),
+});
 const allow = (...entries: readonly string[]): Partial<GuardPolicy> => ({ allowlists: [{ origin: 'profile', entries }] });
 
 function report(policy: Partial<GuardPolicy>, request: GuardRequest = requestOf('read_file'), facts: Partial<GuardFacts> = {}) {
@@ -33,8 +40,24 @@ describe('a call under a policy that restricts nothing', () => {
 describe('the list of guards', () => {
   it('stands in the order of the design', () => {
     expect(GUARDS.map((guard) => guard.name)).toEqual([
-      'state', 'wall_clock', 'step_limit', 'actor_tool_calls', 'retry_limit', 'denylist', 'tool', 'allowlist', 'unsafe_tools',
-      'skill_category', 'sandbox', 'protected_path', 'taint', 'budget_cap', 'tool_call_limit', 'write_approval', 'confirmation', 'step_approval',
+      'state',
+      'wall_clock',
+      'step_limit',
+      'actor_tool_calls',
+      'retry_limit',
+      'denylist',
+      'tool',
+      'allowlist',
+      'unsafe_tools',
+      'skill_category',
+      'sandbox',
+      'protected_path',
+      'taint',
+      'budget_cap',
+      'tool_call_limit',
+      'write_approval',
+      'confirmation',
+      'step_approval',
     ]);
   });
 
@@ -43,8 +66,18 @@ describe('the list of guards', () => {
     expect(new Set(used).size).toBe(used.length);
     expect(used.every((type) => AUDIT_EVENT_TYPES.includes(type))).toBe(true);
     expect(AUDIT_EVENT_TYPES.slice(0, 12)).toEqual([
-      'step_allowed', 'step_blocked', 'budget_allowed', 'budget_blocked', 'time_allowed', 'time_blocked', 'actor_limit_allowed',
-      'actor_limit_blocked', 'retry_allowed', 'retry_blocked', 'confirmation_granted', 'confirmation_required',
+      'step_allowed',
+      'step_blocked',
+      'budget_allowed',
+      'budget_blocked',
+      'time_allowed',
+      'time_blocked',
+      'actor_limit_allowed',
+      'actor_limit_blocked',
+      'retry_allowed',
+      'retry_blocked',
+      'confirmation_granted',
+      'confirmation_required',
     ]);
   });
 
@@ -56,7 +89,11 @@ describe('the list of guards', () => {
         throw new Error('secret detail');
       },
     };
-    const { allowed, first: refusal, verdicts } = evaluateWith([broken, ...GUARDS], OPEN_POLICY, requestOf('read_file'), factsOf({ approvedGuards: new Map([['broken', 'p.1']]) }));
+    const {
+      allowed,
+      first: refusal,
+      verdicts,
+    } = evaluateWith([broken, ...GUARDS], OPEN_POLICY, requestOf('read_file'), factsOf({ approvedGuards: new Map([['broken', 'p.1']]) }));
     expect(allowed).toBe(false);
     expect(refusal).toMatchObject({ guard: 'broken', allowed: false, approval: 'none', requiresApproval: false });
     expect(refusal?.reason).not.toContain('secret');
@@ -65,16 +102,36 @@ describe('the list of guards', () => {
 });
 
 describe('the name of the tool', () => {
-  it.each([[null], [undefined], [5], [[]], [{}], [''], ['  '], ['\u200b'], ['nobody'], ['__proto__'], ['constructor'], ['toString'], ['Read_File'], ['read_file '], ['read\u200b_file'], ['fs..delete'], ['fs/delete']])(
-    'is refused when it is %j, with and without lists, and no approval helps',
-    (toolName) => {
-      for (const policy of [{}, allow('*'), deny('something_else')]) {
-        const refused = report(policy, requestOf(toolName), { approvedGuards: new Map([['tool', 'p.1'], ['allowlist', 'p.1']]) });
-        expect(refused).toMatchObject({ allowed: false, guard: 'tool', eventType: 'tool_blocked', approval: 'none' });
-        expect(refused.first?.reason).toMatch(/Remediation: /);
-      }
-    },
-  );
+  it.each([
+    [null],
+    [undefined],
+    [5],
+    [[]],
+    [{}],
+    [''],
+    ['  '],
+    ['\u200b'],
+    ['nobody'],
+    ['__proto__'],
+    ['constructor'],
+    ['toString'],
+    ['Read_File'],
+    ['read_file '],
+    ['read\u200b_file'],
+    ['fs..delete'],
+    ['fs/delete'],
+  ])('is refused when it is %j, with and without lists, and no approval helps', (toolName) => {
+    for (const policy of [{}, allow('*'), deny('something_else')]) {
+      const refused = report(policy, requestOf(toolName), {
+        approvedGuards: new Map([
+          ['tool', 'p.1'],
+          ['allowlist', 'p.1'],
+        ]),
+      });
+      expect(refused).toMatchObject({ allowed: false, guard: 'tool', eventType: 'tool_blocked', approval: 'none' });
+      expect(refused.first?.reason).toMatch(/Remediation: /);
+    }
+  });
 
   it('may be the own tool of whoever asks, where the plan is external; then too it must be usable', () => {
     const external = (toolName: unknown, rest = {}) => requestOf(toolName, { unknownTools: 'accept', ...rest });
@@ -115,17 +172,26 @@ describe('denylist', () => {
     expect(first(deny(entry), requestOf(called))?.guard).toBe('denylist');
   });
 
-  it.each(['FS.Delete', ' fs.delete ', 'fs.delete\u200b', 'fs.d\u0435lete', '\uff46\uff53.\uff44\uff45\uff4c\uff45\uff54\uff45'])('sees %j for the denied fs.delete', (called) => {
-    expect(first(deny('fs.delete'), requestOf(called))?.guard).toBe('denylist');
-  });
+  it.each(['FS.Delete', ' fs.delete ', 'fs.delete\u200b', 'fs.d\u0435lete', '\uff46\uff53.\uff44\uff45\uff4c\uff45\uff54\uff45'])(
+    'sees %j for the denied fs.delete',
+    (called) => {
+      expect(first(deny('fs.delete'), requestOf(called))?.guard).toBe('denylist');
+    },
+  );
 
   it('wins over an allowlist that names the tool', () => {
     expect(first({ ...deny('read_file'), ...allow('read_file') })?.guard).toBe('denylist');
   });
 
   it('leaves no approval where the org denies, even if another source denies too', () => {
-    const denylist = [{ pattern: 'read_file', origin: 'plan' }, { pattern: 'read_*', origin: 'org' }] as const;
-    expect(first({ denylist }, requestOf('read_file'), { approvedGuards: new Map([['denylist', 'p.1']]) })).toMatchObject({ guard: 'denylist', approval: 'none' });
+    const denylist = [
+      { pattern: 'read_file', origin: 'plan' },
+      { pattern: 'read_*', origin: 'org' },
+    ] as const;
+    expect(first({ denylist }, requestOf('read_file'), { approvedGuards: new Map([['denylist', 'p.1']]) })).toMatchObject({
+      guard: 'denylist',
+      approval: 'none',
+    });
   });
 });
 
@@ -150,7 +216,12 @@ describe('allowlist', () => {
   });
 
   it('needs the tool on every list', () => {
-    const lists = (second: readonly string[], origin: PolicyOrigin) => ({ allowlists: [{ origin: 'profile' as const, entries: ['*'] }, { origin, entries: second }] });
+    const lists = (second: readonly string[], origin: PolicyOrigin) => ({
+      allowlists: [
+        { origin: 'profile' as const, entries: ['*'] },
+        { origin, entries: second },
+      ],
+    });
     expect(report(lists(['read_file'], 'plan')).allowed).toBe(true);
     expect(first(lists(['write_file'], 'plan'))).toMatchObject({ guard: 'allowlist', approval: 'call' });
     expect(first(lists(['write_file'], 'org'))).toMatchObject({ guard: 'allowlist', approval: 'none' });
@@ -205,16 +276,23 @@ describe('budget', () => {
   it('adds grants, up to the own limit of the org, and then asks nobody', () => {
     const grants = { ...NO_GRANTS, costMicroUsd: 1_000_000 };
     expect(spend(5_000_000, 1_000_000, limit(5_000_000), { grants })).toBeNull();
-    expect(spend(5_000_000, 1_000_000, limit(5_000_000, 'max_total_cost', 'profile', 5_500_000), { grants })).toMatchObject({ approval: 'none', limit: 5.5 });
+    expect(spend(5_000_000, 1_000_000, limit(5_000_000, 'max_total_cost', 'profile', 5_500_000), { grants })).toMatchObject({
+      approval: 'none',
+      limit: 5.5,
+    });
     expect(spend(5_000_000, 1_000_000, limit(5_000_000, 'max_total_cost', 'org', 5_000_000))).toMatchObject({
       approval: 'none',
       reason: 'Budget cap exceeded: $6.00 > $5.00. Remediation: raise max_total_cost in the policy of the org, or lower cost.',
     });
   });
 
-  it.each([[null], [-1], [0.5], [Number.NaN], [Number.POSITIVE_INFINITY]])('refuses a price of %s, with and without a cap', (costMicroUsd) => {
-    for (const cap of [null, limit(5_000_000)]) expect(spend(0, costMicroUsd as number, cap)).toMatchObject({ guard: 'budget_cap', approval: 'none' });
-  });
+  it.each([[null], [-1], [0.5], [Number.NaN], [Number.POSITIVE_INFINITY]])(
+    'refuses a price of %s, with and without a cap',
+    (costMicroUsd) => {
+      for (const cap of [null, limit(5_000_000)])
+        expect(spend(0, costMicroUsd as number, cap)).toMatchObject({ guard: 'budget_cap', approval: 'none' });
+    },
+  );
 
   it('refuses at the level above that refused, naming it, but the plan first', () => {
     const upperRefusal = { level: 'session', capMicroUsd: 1_000_000, usedMicroUsd: 900_000 } as const;
@@ -228,7 +306,8 @@ describe('budget', () => {
 
   it('bounds all plans under the profile, and refuses when their spend is not known', () => {
     const profileCapMicroUsd = limit(1_000_000, 'max_total_cost');
-    const under = (profileSpentMicroUsd: number | null) => first({ profileCapMicroUsd }, requestOf('read_file', { costMicroUsd: 100_000 }), { profileSpentMicroUsd });
+    const under = (profileSpentMicroUsd: number | null) =>
+      first({ profileCapMicroUsd }, requestOf('read_file', { costMicroUsd: 100_000 }), { profileSpentMicroUsd });
     expect(under(900_000)).toBeNull();
     expect(under(900_001)).toMatchObject({ exceededLevel: 'org', approval: 'none' });
     expect(under(null)).toMatchObject({ allowed: false, approval: 'none' });
@@ -242,7 +321,8 @@ describe('limits', () => {
       guard: 'tool_call_limit',
       eventType: 'call_limit_blocked',
       allowed: false,
-      reason: 'Tool call limit reached: 10/10. Remediation: increase max_tool_calls_per_step, reduce tool usage, or request human approval.',
+      reason:
+        'Tool call limit reached: 10/10. Remediation: increase max_tool_calls_per_step, reduce tool usage, or request human approval.',
       requiresApproval: true,
       approval: 'limit',
       limitField: 'max_tool_calls_per_step',
@@ -251,25 +331,47 @@ describe('limits', () => {
     });
   });
 
-  const rows: readonly (readonly [string, keyof GuardPolicy, (n: number) => Partial<GuardFacts>, keyof typeof NO_GRANTS, number, number, RegExp])[] = [
+  const rows: readonly (readonly [
+    string,
+    keyof GuardPolicy,
+    (n: number) => Partial<GuardFacts>,
+    keyof typeof NO_GRANTS,
+    number,
+    number,
+    RegExp,
+  ])[] = [
     ['tool_call_limit', 'maxCallsPerStep', (n) => ({ callsInStep: n }), 'calls', 2, 3, /^Tool call limit reached: 3\/3\. /],
-    ['actor_tool_calls', 'maxCallsPerInvocation', (n) => ({ callsInInvocation: n }), 'calls', 2, 3, /^Actor tool call limit reached: 3\/3\. /],
+    [
+      'actor_tool_calls',
+      'maxCallsPerInvocation',
+      (n) => ({ callsInInvocation: n }),
+      'calls',
+      2,
+      3,
+      /^Actor tool call limit reached: 3\/3\. /,
+    ],
     ['step_limit', 'maxSteps', (n) => ({ stepNumber: n }), 'steps', 3, 4, /^Step limit reached: 3\/3\. /],
     ['retry_limit', 'maxRetries', (n) => ({ retriesOfCall: n }), 'retries', 3, 4, /^Retry limit reached: 3\/3\. /],
     ['wall_clock', 'maxWallClockSeconds', (n) => ({ workedMs: n * 1000 }), 'seconds', 2, 3, /^Wall-clock limit reached: 3s\/3s\. /],
   ];
-  it.each(rows)('%s of 3 allows up to its last and refuses the next; a grant of one admits one more', (guard, member, facts, grantName, last, next, text) => {
-    const policy = { [member]: limit(3) };
-    const grants = { ...NO_GRANTS, [grantName]: 1 };
-    expect(first(policy, undefined, facts(last))).toBeNull();
-    expect(first(policy, undefined, facts(next))).toMatchObject({ guard, approval: 'limit', requiresApproval: true, limit: 3 });
-    expect(first(policy, undefined, facts(next))?.reason).toMatch(text);
-    expect(first(policy, undefined, { ...facts(next), grants })).toBeNull();
-    expect(first(policy, undefined, { ...facts(next + 1), grants })).toMatchObject({ guard, limit: 4 });
-    expect(first({ [member]: limit(3, 'field', 'org', 3) }, undefined, { ...facts(next), grants })).toMatchObject({ guard, approval: 'none' });
-    // An approval of the call is not a grant.
-    expect(first(policy, undefined, { ...facts(next), approvedGuards: new Map([[guard, 'p.1']]) })).toMatchObject({ guard });
-  });
+  it.each(rows)(
+    '%s of 3 allows up to its last and refuses the next; a grant of one admits one more',
+    (guard, member, facts, grantName, last, next, text) => {
+      const policy = { [member]: limit(3) };
+      const grants = { ...NO_GRANTS, [grantName]: 1 };
+      expect(first(policy, undefined, facts(last))).toBeNull();
+      expect(first(policy, undefined, facts(next))).toMatchObject({ guard, approval: 'limit', requiresApproval: true, limit: 3 });
+      expect(first(policy, undefined, facts(next))?.reason).toMatch(text);
+      expect(first(policy, undefined, { ...facts(next), grants })).toBeNull();
+      expect(first(policy, undefined, { ...facts(next + 1), grants })).toMatchObject({ guard, limit: 4 });
+      expect(first({ [member]: limit(3, 'field', 'org', 3) }, undefined, { ...facts(next), grants })).toMatchObject({
+        guard,
+        approval: 'none',
+      });
+      // An approval of the call is not a grant.
+      expect(first(policy, undefined, { ...facts(next), approvedGuards: new Map([[guard, 'p.1']]) })).toMatchObject({ guard });
+    },
+  );
 
   it.each(rows)('%s takes 0 for a limit and null for none', (guard, member, facts, _grant, last, next) => {
     expect(first({ [member]: limit(0) }, undefined, facts(next - last))).toMatchObject({ guard });
@@ -307,11 +409,19 @@ describe('what no approval overrides', () => {
     ['no skill category', { skillCategories: [{ origin: 'profile', entries: ['files'] }] }, requestOf('read_file'), {}, 'skill_category'],
     ['the sandbox', { requireSandbox: true }, requestOf('http_post', { changesOutside: true }), {}, 'sandbox'],
   ] as const)('%s', (_what, policy, request, facts, guard) => {
-    expect(report(policy, request, { ...facts, approvedGuards: all })).toMatchObject({ allowed: false, guard, approval: 'none', first: { requiresApproval: false } });
+    expect(report(policy, request, { ...facts, approvedGuards: all })).toMatchObject({
+      allowed: false,
+      guard,
+      approval: 'none',
+      first: { requiresApproval: false },
+    });
   });
 
   it('leaves a call that is in every permitted category alone', () => {
-    const skillCategories = [{ origin: 'profile', entries: ['net*'] }, { origin: 'org', entries: ['network', 'files'] }] as const;
+    const skillCategories = [
+      { origin: 'profile', entries: ['net*'] },
+      { origin: 'org', entries: ['network', 'files'] },
+    ] as const;
     expect(report({ skillCategories }, requestOf('http_post')).allowed).toBe(true);
     expect(report({ skillCategories }, requestOf('http_post', { skillCategory: 'files' })).allowed).toBe(false);
   });
@@ -328,10 +438,21 @@ describe('what an approval of exactly this call overrides, once it is there', ()
     ['protected_path', {}, requestOf('write_file', { protectedPaths: ['.env'] }), {}],
     ['taint', {}, requestOf('http_post'), { tainted: true }],
     ['write_approval', { requireApprovalForWrites: true }, requestOf('write_file'), {}],
-    ['confirmation', { requiredConfirmations: [{ pattern: 'deploy_*', origin: 'plan' }] }, requestOf('http_post', { operation: 'deploy_to_production' }), {}],
+    [
+      'confirmation',
+      { requiredConfirmations: [{ pattern: 'deploy_*', origin: 'plan' }] },
+      requestOf('http_post', { operation: 'deploy_to_production' }),
+      {},
+    ],
     ['step_approval', { requireHumanApproval: true }, requestOf('read_file'), {}],
   ] as const)('%s', (guard, policy, request, facts) => {
-    expect(report(policy, request, facts)).toMatchObject({ allowed: false, guard, approval: 'call', approvableGuards: [guard], first: { requiresApproval: true } });
+    expect(report(policy, request, facts)).toMatchObject({
+      allowed: false,
+      guard,
+      approval: 'call',
+      approvableGuards: [guard],
+      first: { requiresApproval: true },
+    });
     const approved = report(policy, request, { ...facts, approvedGuards: new Map([[guard, 'p.7']]) });
     expect(approved.allowed).toBe(true);
     expect(approved.verdicts.find((verdict) => verdict.guard === guard)).toMatchObject({ allowed: true, reason: 'approved by p.7' });
@@ -339,11 +460,17 @@ describe('what an approval of exactly this call overrides, once it is there', ()
   });
 
   it('lists every guard that one approval would have to override', () => {
-    expect(report({ ...deny('write_file'), requireApprovalForWrites: true }, requestOf('write_file'))).toMatchObject({ approval: 'call', approvableGuards: ['denylist', 'write_approval'] });
+    expect(report({ ...deny('write_file'), requireApprovalForWrites: true }, requestOf('write_file'))).toMatchObject({
+      approval: 'call',
+      approvableGuards: ['denylist', 'write_approval'],
+    });
   });
 
   it('asks nobody when another guard is final', () => {
-    expect(report({ ...deny('shell_exec'), allowUnsafeTools: false }, requestOf('shell_exec'))).toMatchObject({ guard: 'denylist', approval: 'none' });
+    expect(report({ ...deny('shell_exec'), allowUnsafeTools: false }, requestOf('shell_exec'))).toMatchObject({
+      guard: 'denylist',
+      approval: 'none',
+    });
   });
 });
 
@@ -358,7 +485,9 @@ describe('writes, taint, confirmations', () => {
   });
 
   it('takes the riskier of the class of the tool and that of the call', () => {
-    expect(first({ requireApprovalForWrites: true }, requestOf('read_file', { riskClass: 'external_write' }))?.guard).toBe('write_approval');
+    expect(first({ requireApprovalForWrites: true }, requestOf('read_file', { riskClass: 'external_write' }))?.guard).toBe(
+      'write_approval',
+    );
     expect(first({ requireApprovalForWrites: true }, requestOf('write_file', { riskClass: 'read' }))?.guard).toBe('write_approval');
   });
 
@@ -369,7 +498,10 @@ describe('writes, taint, confirmations', () => {
 
   it('confirms under every name of a tool', () => {
     const requiredConfirmations = [{ pattern: 'rm_file', origin: 'plan' }] as const;
-    expect(first({ requiredConfirmations }, requestOf('delete_file'))).toMatchObject({ guard: 'confirmation', eventType: 'confirmation_required' });
+    expect(first({ requiredConfirmations }, requestOf('delete_file'))).toMatchObject({
+      guard: 'confirmation',
+      eventType: 'confirmation_required',
+    });
     expect(first({ requiredConfirmations }, requestOf('read_file'))).toBeNull();
   });
 
@@ -379,7 +511,9 @@ describe('writes, taint, confirmations', () => {
   });
 
   it('names at most five protected paths', () => {
-    expect(first({}, requestOf('write_file', { protectedPaths: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] }))?.reason).toContain('a, b, c, d, e and 2 more.');
+    expect(first({}, requestOf('write_file', { protectedPaths: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] }))?.reason).toContain(
+      'a, b, c, d, e and 2 more.',
+    );
   });
 });
 
@@ -387,7 +521,12 @@ describe('the apply approval guard', () => {
   it('asks only under require_approval_for_apply, and reports the approval', () => {
     expect(evaluateApplyGuard(OPEN_POLICY, null)).toMatchObject({ allowed: true, eventType: 'apply_approval_granted', reason: null });
     const strict = { ...OPEN_POLICY, requireApprovalForApply: true };
-    expect(evaluateApplyGuard(strict, null)).toMatchObject({ allowed: false, eventType: 'apply_approval_required', approval: 'call', requiresApproval: true });
+    expect(evaluateApplyGuard(strict, null)).toMatchObject({
+      allowed: false,
+      eventType: 'apply_approval_required',
+      approval: 'call',
+      requiresApproval: true,
+    });
     expect(evaluateApplyGuard(strict, 'p.3')).toMatchObject({ allowed: true, reason: 'approved by p.3' });
   });
 });

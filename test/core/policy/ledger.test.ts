@@ -214,7 +214,10 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('release' as const), id }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('grant' as const), amount: fc.nat(500_000) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('cap' as const), value: fc.option(fc.nat(2_000_000)), ceiling: fc.option(fc.nat(3_000_000)) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('cap' as const), value: fc.option(fc.nat(2_000_000)), ceiling: fc.option(fc.nat(3_000_000)) }),
+  },
 );
 
 it('never authorises past cap and grants, never lets money appear or vanish, under any order of moves', () => {
@@ -237,10 +240,13 @@ it('never authorises past cap and grants, never lets money appear or vanish, und
             expect(open.has(String(next.id))).toBe(false);
             open.set(String(next.id), next.amount);
             ledger = held.value;
-            if (limit !== null) expect(ledger.settledMicroUsd + ledger.overrunMicroUsd + reservedMicroUsd(ledger)).toBeLessThanOrEqual(limit);
+            if (limit !== null)
+              expect(ledger.settledMicroUsd + ledger.overrunMicroUsd + reservedMicroUsd(ledger)).toBeLessThanOrEqual(limit);
           } else if (held.error.kind === 'exceeded') {
             // No false refusal either: what is refused really would not fit.
-            expect(before === null ? false : next.amount > before || charged + [...open.values()].reduce((a, b) => a + b, 0) > (limit ?? 0)).toBe(true);
+            expect(
+              before === null ? false : next.amount > before || charged + [...open.values()].reduce((a, b) => a + b, 0) > (limit ?? 0),
+            ).toBe(true);
           }
         } else if (next.kind === 'settle') {
           const settled = settle(ledger, String(next.id), next.reported);
@@ -268,22 +274,31 @@ it('never authorises past cap and grants, never lets money appear or vanish, und
 
 it('keeps settled, each charge up to its reservation, within the cap while the cap does not change', () => {
   fc.assert(
-    fc.property(fc.array(move.filter((m) => m.kind !== 'cap'), { maxLength: 60 }), (moves) => {
-      let ledger = EMPTY_LEDGER;
-      for (const next of moves) {
-        const result =
-          next.kind === 'grant' ? grant(ledger, next.amount)
-          : next.kind === 'reserve' ? reserve(ledger, CAP_1, String(next.id), next.amount)
-          : next.kind === 'release' ? release(ledger, String(next.id))
-          : null;
-        if (result?.ok === true) ledger = result.value;
-        if (next.kind === 'settle') {
-          const settled = settle(ledger, String(next.id), next.reported);
-          if (settled.ok) ledger = settled.value.ledger;
+    fc.property(
+      fc.array(
+        move.filter((m) => m.kind !== 'cap'),
+        { maxLength: 60 },
+      ),
+      (moves) => {
+        let ledger = EMPTY_LEDGER;
+        for (const next of moves) {
+          const result =
+            next.kind === 'grant'
+              ? grant(ledger, next.amount)
+              : next.kind === 'reserve'
+                ? reserve(ledger, CAP_1, String(next.id), next.amount)
+                : next.kind === 'release'
+                  ? release(ledger, String(next.id))
+                  : null;
+          if (result?.ok === true) ledger = result.value;
+          if (next.kind === 'settle') {
+            const settled = settle(ledger, String(next.id), next.reported);
+            if (settled.ok) ledger = settled.value.ledger;
+          }
+          expect(ledger.settledMicroUsd + reservedMicroUsd(ledger)).toBeLessThanOrEqual(1_000_000 + ledger.grantedMicroUsd);
         }
-        expect(ledger.settledMicroUsd + reservedMicroUsd(ledger)).toBeLessThanOrEqual(1_000_000 + ledger.grantedMicroUsd);
-      }
-    }),
+      },
+    ),
     { numRuns: 2000 },
   );
 });

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { addMicroUsd, formatUsd, formatUsdPair, MAX_AMOUNT_MICRO_USD, parseCapUsd, parseCostUsd, toUsd } from '../../../src/core/money.ts';
 
 const RUNS = { numRuns: 2000 };
-const cost = (usd: number): number => valueOf(parseCostUsd(usd));
-const cap = (usd: number): number => valueOf(parseCapUsd(usd));
+const cost = (usd: number): number => microOf(parseCostUsd(usd));
+const cap = (usd: number): number => microOf(parseCapUsd(usd));
 
-function valueOf(parsed: ReturnType<typeof parseCostUsd>): number {
+function microOf(parsed: ReturnType<typeof parseCostUsd>): number {
   if (!parsed.ok) throw new Error(parsed.error);
   return parsed.value;
 }
@@ -32,13 +32,26 @@ describe('reading amounts of USD', () => {
     expect(Object.is(cost(usd), -0)).toBe(false);
   });
 
-  it.each([[-0.01], [-1e-9], [Number.NaN], [Number.POSITIVE_INFINITY], [Number.NEGATIVE_INFINITY], ['1'], ['0.5'], [null], [undefined], [true], [[1]], [{}], [1n], [1_000_000_000.01], [1e300]])(
-    'refuses %s',
-    (value) => {
-      expect(parseCostUsd(value).ok).toBe(false);
-      expect(parseCapUsd(value).ok).toBe(false);
-    },
-  );
+  it.each([
+    [-0.01],
+    [-1e-9],
+    [Number.NaN],
+    [Number.POSITIVE_INFINITY],
+    [Number.NEGATIVE_INFINITY],
+    ['1'],
+    ['0.5'],
+    [null],
+    [undefined],
+    [true],
+    [[1]],
+    [{}],
+    [1n],
+    [1_000_000_000.01],
+    [1e300],
+  ])('refuses %s', (value) => {
+    expect(parseCostUsd(value).ok).toBe(false);
+    expect(parseCapUsd(value).ok).toBe(false);
+  });
 
   it('reads the noise of binary additions as the decimal that was meant', () => {
     expect(cost(0.1 + 0.2)).toBe(300_000);

@@ -92,6 +92,14 @@ describe('folding for denial', () => {
     expect(matchesFolded('fs.*', disguised)).toBe(true);
   });
 
+  it.each([
+    ['READ_\u0397TTP', 'read_http'],
+    ['\u039dET.GET', 'net.get'],
+    ['\u03bdcs.push', 'vcs.push'],
+  ])('judges a capital by how the capital looks: %s', (disguised, plain) => {
+    expect(foldName(disguised)).toBe(plain);
+  });
+
   it.each(['fs..delete', 'fs/delete', '__proto__', 'constructor', 'fs.deleted', 'fs-delete'])('does not take %s for fs.delete', (other) => {
     expect(matchesFolded('fs.delete', other)).toBe(false);
   });
@@ -122,18 +130,48 @@ describe('folding for denial', () => {
 });
 
 describe('entries and names when they are saved', () => {
-  it.each([[[''], 0], [['a', '  '], 1], [['a', '\u200b'], 1], [['a', 5], 1], [[null], 0], [['a', 'b*'], null], [[], null]])('%j has its first unusable entry at %s', (entries, index) => {
+  it.each([
+    [[''], 0],
+    [['a', '  '], 1],
+    [['a', '\u200b'], 1],
+    [['a', 5], 1],
+    [[null], 0],
+    [['a', 'b*'], null],
+    [[], null],
+  ])('%j has its first unusable entry at %s', (entries, index) => {
     expect(findBlankEntry(entries)).toBe(index);
   });
 
-  it.each([['read_file', true], ['fs.delete', true], ['builtin/read', true], ['mcp__server__tool', true], ['srv:ns/name', true], ['Read', true], ['', false], [' read', false], ['read file', false], ['fs..delete', false], ['.fs', false], ['fs.', false], ['__proto__', false], ['r\u0435ad', false], ['read\u200b', false], ['a'.repeat(129), false], [5, false], [null, false], [['read'], false]])(
-    'isToolName(%j) is %s',
-    (candidate, expected) => {
-      expect(isToolName(candidate)).toBe(expected);
-    },
-  );
+  it.each([
+    ['read_file', true],
+    ['fs.delete', true],
+    ['builtin/read', true],
+    ['mcp__server__tool', true],
+    ['srv:ns/name', true],
+    ['Read', true],
+    ['', false],
+    [' read', false],
+    ['read file', false],
+    ['fs..delete', false],
+    ['.fs', false],
+    ['fs.', false],
+    ['__proto__', false],
+    ['r\u0435ad', false],
+    ['read\u200b', false],
+    ['a'.repeat(129), false],
+    [5, false],
+    [null, false],
+    [['read'], false],
+  ])('isToolName(%j) is %s', (candidate, expected) => {
+    expect(isToolName(candidate)).toBe(expected);
+  });
 
-  it.each([['FS.Delete', 'fs.delete'], ['fs.de1ete', 'fs.delete'], ['fs.deIete', 'fs.delete'], ['f0o', 'foo']])('finds that %s looks like %s', (candidate, existing) => {
+  it.each([
+    ['FS.Delete', 'fs.delete'],
+    ['fs.de1ete', 'fs.delete'],
+    ['fs.deIete', 'fs.delete'],
+    ['f0o', 'foo'],
+  ])('finds that %s looks like %s', (candidate, existing) => {
     expect(findLookAlike(candidate, [existing])).toBe(existing);
   });
 

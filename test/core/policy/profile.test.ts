@@ -5,8 +5,8 @@ import {
   BUILTIN_PROFILE_NAMES,
   isReservedProfileName,
   type ParsedProfile,
-  parseProfile,
   type ProfileContext,
+  parseProfile,
   resolveProfile,
   THRESHOLD_NAMES,
 } from '../../../src/core/profile.ts';
@@ -25,7 +25,8 @@ function issuesOf(document: unknown, context: ProfileContext = CONTEXT): readonl
   if (parsed.error.kind !== 'invalid') throw new Error(`was refused as ${parsed.error.kind}`);
   return parsed.error.issues;
 }
-const fieldsOf = (document: unknown, context?: ProfileContext): readonly string[] => issuesOf(document, context).map((issue) => issue.field);
+const fieldsOf = (document: unknown, context?: ProfileContext): readonly string[] =>
+  issuesOf(document, context).map((issue) => issue.field);
 
 describe('the eight built-in profiles', () => {
   // Columns: decompose, create, select, edit, execute, c_file, delete, network, install, modify, approve, sandbox, checkpoints, unsafe.
@@ -38,9 +39,26 @@ describe('the eight built-in profiles', () => {
     auto       0  0  0 0  0  0  0  0  0  0  0  yes yes no
     ci         0  0  0 0  0  0  0  0  0  0  0  yes yes no
     full-auto  0  0  0 0  0  0  0  0  0  0  0  no  no  yes`;
-  const columns = ['decompose_task', 'create_tool', 'select_tool', 'edit_code', 'execute_command', 'create_file', 'delete_content', 'access_network', 'install_dependency', 'modify_config', 'approve_plan'] as const;
+  const columns = [
+    'decompose_task',
+    'create_tool',
+    'select_tool',
+    'edit_code',
+    'execute_command',
+    'create_file',
+    'delete_content',
+    'access_network',
+    'install_dependency',
+    'modify_config',
+    'approve_plan',
+  ] as const;
 
-  it.each(table.trim().split('\n').map((line) => line.trim().split(/\s+/)))('%s is as in the table', (name = '', ...cells) => {
+  it.each(
+    table
+      .trim()
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/)),
+  )('%s is as in the table', (name = '', ...cells) => {
     const profile = BUILTIN_PROFILES.get(name);
     expect(columns.map((column) => profile?.[column])).toEqual(cells.slice(0, 11).map(Number));
     const { require_sandbox: sandbox, require_checkpoints: checkpoints, allow_unsafe_tools: unsafe } = profile?.safety ?? {};
@@ -65,8 +83,14 @@ describe('a profile document', () => {
     expect(THRESHOLD_NAMES.map((name) => profile[name])).toEqual(THRESHOLD_NAMES.map(() => 1));
     expect(defaulted).toEqual([...THRESHOLD_NAMES]);
     expect(profile.safety).toEqual({
-      require_sandbox: true, require_checkpoints: true, allow_unsafe_tools: false, require_human_approval: false,
-      allowed_skill_categories: [], max_cost_per_plan: null, max_total_cost: null, max_retries_per_step: 3,
+      require_sandbox: true,
+      require_checkpoints: true,
+      allow_unsafe_tools: false,
+      require_human_approval: false,
+      allowed_skill_categories: [],
+      max_cost_per_plan: null,
+      max_total_cost: null,
+      max_retries_per_step: 3,
     });
     expect(profile.guard).toBeNull();
     expect(accept({ name: 'mine', edit_code: 0 }).defaulted).not.toContain('edit_code');
@@ -74,9 +98,27 @@ describe('a profile document', () => {
 
   it('is accepted as the source writes it', () => {
     const { profile } = accept({
-      name: 'strict-review', decompose_task: 0, create_tool: 0.8, select_tool: 1, edit_code: 0.9, execute_command: 1,
-      safety: { require_sandbox: true, require_checkpoints: true, allow_unsafe_tools: false, require_human_approval: false, max_cost_per_plan: 5, max_retries_per_step: 2 },
-      guard: { max_tool_calls_per_step: 15, max_total_cost: 5, tool_denylist: ['shell_exec', 'network_request'], require_approval_for_writes: true, require_approval_for_apply: true },
+      name: 'strict-review',
+      decompose_task: 0,
+      create_tool: 0.8,
+      select_tool: 1,
+      edit_code: 0.9,
+      execute_command: 1,
+      safety: {
+        require_sandbox: true,
+        require_checkpoints: true,
+        allow_unsafe_tools: false,
+        require_human_approval: false,
+        max_cost_per_plan: 5,
+        max_retries_per_step: 2,
+      },
+      guard: {
+        max_tool_calls_per_step: 15,
+        max_total_cost: 5,
+        tool_denylist: ['shell_exec', 'network_request'],
+        require_approval_for_writes: true,
+        require_approval_for_apply: true,
+      },
     });
     expect(profile.guard).toMatchObject({ max_tool_calls_per_step: 15, tool_allowlist: null, require_approval_for_apply: true });
     expect(profile.safety.max_retries_per_step).toBe(2);
@@ -139,16 +181,24 @@ describe('a profile document', () => {
   });
 
   it('names everything that is wrong at once', () => {
-    expect(fieldsOf({ name: 'a b', edit_code: 2, colour: 'red', max_cost_per_plan: -1 }).toSorted()).toEqual(['colour', 'edit_code', 'name', 'safety.max_cost_per_plan']);
+    expect(fieldsOf({ name: 'a b', edit_code: 2, colour: 'red', max_cost_per_plan: -1 }).toSorted()).toEqual([
+      'colour',
+      'edit_code',
+      'name',
+      'safety.max_cost_per_plan',
+    ]);
   });
 
   it.each(['strict-ci', 'acme/ci', 'srv1:acme/ci', 'a', 'my_profile.v2'])('may be named %s', (name) => {
     expect(accept({ name }).profile.name).toBe(name);
   });
 
-  it.each(['a//b', '/x', 'x/', 'a b', '', 'a:b', 'a/b/c', ':a/b', 'a:/b', 'ci\n', 'ｃi', '-x', 'a'.repeat(129)])('may not be named %j', (name) => {
-    expect(fieldsOf({ name })).toContain('name');
-  });
+  it.each(['a//b', '/x', 'x/', 'a b', '', 'a:b', 'a/b/c', ':a/b', 'a:/b', 'ci\n', 'ｃi', '-x', 'a'.repeat(129)])(
+    'may not be named %j',
+    (name) => {
+      expect(fieldsOf({ name })).toContain('name');
+    },
+  );
 
   it('may set equal caps, and caps of 0', () => {
     expect(accept({ name: 'mine', safety: { max_cost_per_plan: 5, max_total_cost: 5 } }).profile.safety.max_total_cost).toBe(5);
@@ -171,10 +221,20 @@ describe('a profile document', () => {
 
 describe('extends', () => {
   it('takes what is missing from the base, threshold by threshold and member by member', () => {
-    const base = accept({ name: 'base', edit_code: 0.1, safety: { max_retries_per_step: 1, max_cost_per_plan: 2 }, guard: { max_total_cost: 9, tool_denylist: ['x'] } }).profile;
-    const { profile, defaulted } = accept({ name: 'mine', extends: 'base', select_tool: 0.4, max_cost_per_plan: 1, guard: { max_total_cost: 3 } }, { lookup: (name) => (name === 'base' ? base : null) });
+    const base = accept({
+      name: 'base',
+      edit_code: 0.1,
+      safety: { max_retries_per_step: 1, max_cost_per_plan: 2 },
+      guard: { max_total_cost: 9, tool_denylist: ['x'] },
+    }).profile;
+    const { profile, defaulted } = accept(
+      { name: 'mine', extends: 'base', select_tool: 0.4, max_cost_per_plan: 1, guard: { max_total_cost: 3 } },
+      { lookup: (name) => (name === 'base' ? base : null) },
+    );
     expect(profile).toMatchObject({
-      name: 'mine', edit_code: 0.1, select_tool: 0.4,
+      name: 'mine',
+      edit_code: 0.1,
+      select_tool: 0.4,
       safety: { max_retries_per_step: 1, max_cost_per_plan: 1 },
       guard: { max_total_cost: 3, tool_denylist: ['x'] },
     });
@@ -182,7 +242,11 @@ describe('extends', () => {
   });
 
   it('of ci makes a profile that nobody answers for', () => {
-    expect(accept({ name: 'strict-ci', extends: 'ci', select_tool: 0.5 }).profile).toMatchObject({ unattended: true, select_tool: 0.5, edit_code: 0 });
+    expect(accept({ name: 'strict-ci', extends: 'ci', select_tool: 0.5 }).profile).toMatchObject({
+      unattended: true,
+      select_tool: 0.5,
+      edit_code: 0,
+    });
     expect(accept({ name: 'mine', extends: 'auto' }).profile.unattended).toBeUndefined();
   });
 
@@ -206,7 +270,9 @@ describe('which profile a plan gets', () => {
   it.each(rows.map((set) => [set.join(', ') || 'nothing', set] as const))('with %s set: the first of them, or manual', (_text, set) => {
     const choice = Object.fromEntries(levels.map((level) => [level, set.includes(level) ? `by-${level}` : null]));
     const winner = set[0];
-    expect(resolveProfile(choice)).toEqual(winner === undefined ? { name: 'manual', level: 'default' } : { name: `by-${winner}`, level: winner });
+    expect(resolveProfile(choice)).toEqual(
+      winner === undefined ? { name: 'manual', level: 'default' } : { name: `by-${winner}`, level: winner },
+    );
   });
 
   it('takes an empty environment variable for not set, and passes on every other name as it is', () => {

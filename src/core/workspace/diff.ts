@@ -71,17 +71,25 @@ export function blobsNeeded(base: Tree, current: Tree): readonly string[] {
 export function diffDigest(sha256: Sha256, diff: { readonly base: string; readonly result: string; readonly changes: Changes }): string {
   const files = [...diff.changes]
     .sort(([a], [b]) => compareUtf8(a, b))
-    .map(([path, change]) => (change.kind === 'delete' ? { path, after: null } : { path, after: { mode: change.mode, blob: change.blob } }));
+    .map(([path, change]) =>
+      change.kind === 'delete' ? { path, after: null } : { path, after: { mode: change.mode, blob: change.blob } },
+    );
   return digestOf(sha256, { v: 1, base: diff.base, result: diff.result, files });
 }
 
-/** All patches as one text. */
+/**
+ * All patches as one text, as `git diff` would give it. git applies all of it but binary contents, and (its own diffs as well) a directory
+ * in the place of a link that leads to one.
+ */
 export function patchOf(diff: TreeDiff): string {
   return diff.files.map((file) => file.patch).join('');
 }
 
 /** Changed paths with exact renames joined, and what is left of added and deleted files. */
-function exactPairs(base: Tree, current: Tree): { readonly pairs: readonly Pair[]; readonly added: TreeEntry[]; readonly deleted: TreeEntry[] } {
+function exactPairs(
+  base: Tree,
+  current: Tree,
+): { readonly pairs: readonly Pair[]; readonly added: TreeEntry[]; readonly deleted: TreeEntry[] } {
   const added: TreeEntry[] = [];
   const deleted: TreeEntry[] = [];
   const pairs: Pair[] = [];
@@ -110,7 +118,8 @@ function pairsOf(base: Tree, current: Tree, textOf: (entry: TreeEntry) => string
   const { pairs, added, deleted } = exactPairs(base, current);
   const similar = findRenames(deleted, added, textOf);
   const moved = new Set(similar.flatMap(({ from, to }) => [from, to]));
-  const isMoved = ({ before, after }: Pair) => (before === null && after !== null && moved.has(after)) || (after === null && before !== null && moved.has(before));
+  const isMoved = ({ before, after }: Pair) =>
+    (before === null && after !== null && moved.has(after)) || (after === null && before !== null && moved.has(before));
   const joined = [...pairs.filter((pair) => !isMoved(pair)), ...similar.map(pairOfRename)];
   return joined.sort((a, b) => compareUtf8(pathOf(a), pathOf(b)));
 }

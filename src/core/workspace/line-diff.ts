@@ -54,7 +54,8 @@ function diffMiddle(removed: readonly string[], added: readonly string[], budget
   if (removed.length === 0 || added.length === 0) return block;
   const maxEditLength = budget.editLength;
   // The difference of the lengths is the least there is to edit: no need to search in vain.
-  const shortest = Math.abs(removed.length - added.length) <= maxEditLength ? diffArrays([...removed], [...added], { maxEditLength }) : undefined;
+  const shortest =
+    Math.abs(removed.length - added.length) <= maxEditLength ? diffArrays([...removed], [...added], { maxEditLength }) : undefined;
   if (shortest === undefined) {
     budget.spend(maxEditLength);
     return block;

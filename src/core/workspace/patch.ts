@@ -38,8 +38,10 @@ export function formatPatch(sides: ContentPair<PatchSide>, similarity: number | 
   const lines = [`diff --git ${quote(`a/${oldPath}`)} ${quote(`b/${newPath}`)}\n`];
   if (before === null && after !== null) lines.push(`new file mode ${after.mode}\n`);
   else if (after === null && before !== null) lines.push(`deleted file mode ${before.mode}\n`);
-  else if (before !== null && after !== null && before.mode !== after.mode) lines.push(`old mode ${before.mode}\n`, `new mode ${after.mode}\n`);
-  if (similarity !== null) lines.push(`similarity index ${similarity}%\n`, `rename from ${quote(oldPath)}\n`, `rename to ${quote(newPath)}\n`);
+  else if (before !== null && after !== null && before.mode !== after.mode)
+    lines.push(`old mode ${before.mode}\n`, `new mode ${after.mode}\n`);
+  if (similarity !== null)
+    lines.push(`similarity index ${similarity}%\n`, `rename from ${quote(oldPath)}\n`, `rename to ${quote(newPath)}\n`);
 
   if (before?.text === null || after?.text === null) {
     lines.push(`Binary files ${oldName} and ${newName} differ\n`);

@@ -27,7 +27,7 @@ const MAX_LINE_LOOKUPS = 4_000_000;
 /**
  * Which added files continue deleted ones. Without `textOf` by equal contents (the same name first, empty files never); with it by
  * the share of equal lines, in bytes of the larger file. Each file is used once, the best pairs first, ties in the order of paths:
- * equal trees give equal answers.
+ * equal trees give equal answers. Links are left out: git cannot apply a patch that moves one and puts a directory in its place.
  */
 export function findRenames(
   deleted: readonly TreeEntry[],
@@ -38,13 +38,12 @@ export function findRenames(
 }
 
 function exactRenames(deleted: readonly TreeEntry[], added: readonly TreeEntry[]): readonly Rename[] {
-  const filled = (entry: TreeEntry) => entry.sizeBytes > 0;
-  const sources = deleted.filter(filled);
-  const targets = added.filter(filled);
-  const sameName = pairUp(sources, targets, (entry) => `${contentKey(entry)} ${baseName(entry.path)}`);
+  const sources = deleted.filter(isComparable);
+  const targets = added.filter(isComparable);
+  const sameName = pairUp(sources, targets, (entry) => `${entry.blob} ${baseName(entry.path)}`);
   const used = new Set(sameName.flatMap(({ from, to }) => [from, to]));
   const isFree = (entry: TreeEntry) => !used.has(entry);
-  return [...sameName, ...pairUp(sources.filter(isFree), targets.filter(isFree), contentKey)];
+  return [...sameName, ...pairUp(sources.filter(isFree), targets.filter(isFree), (entry) => entry.blob)];
 }
 
 /** Pairs entries with equal keys, in their order. */
@@ -60,11 +59,6 @@ function pairUp(sources: readonly TreeEntry[], targets: readonly TreeEntry[], ke
     const from = waiting.get(keyOf(to))?.pop();
     return from === undefined ? [] : [{ from, to, similarity: 100 }];
   });
-}
-
-/** A link and a file with the same bytes are not the same content. */
-function contentKey(entry: TreeEntry): string {
-  return `${entry.mode === '120000' ? 'link' : 'file'} ${entry.blob}`;
 }
 
 function similarRenames(

@@ -100,7 +100,11 @@ export function listDirectory(tree: Tree, directory: string): readonly Directory
  */
 export function assembleTree(byPath: ReadonlyMap<string, TreeEntry>): Result<Tree, Refusal> {
   if (byPath.size > MAX_FILES) {
-    return err({ kind: 'invalid', message: `too many files: at most ${MAX_FILES}`, issues: [{ field: 'files', message: `at most ${MAX_FILES}` }] });
+    return err({
+      kind: 'invalid',
+      message: `too many files: at most ${MAX_FILES}`,
+      issues: [{ field: 'files', message: `at most ${MAX_FILES}` }],
+    });
   }
   const sorted = [...byPath.values()].sort((a, b) => compareUtf8(a.path, b.path));
   const issues: FieldIssue[] = [];
@@ -117,7 +121,11 @@ export function assembleTree(byPath: ReadonlyMap<string, TreeEntry>): Result<Tre
   }
   if (issues.length > 0) return err(invalidTree(issues));
   if (totalBytes > MAX_TREE_BYTES) {
-    return err({ kind: 'too_large', message: `the files are ${totalBytes} bytes together; at most ${MAX_TREE_BYTES}`, limitBytes: MAX_TREE_BYTES });
+    return err({
+      kind: 'too_large',
+      message: `the files are ${totalBytes} bytes together; at most ${MAX_TREE_BYTES}`,
+      limitBytes: MAX_TREE_BYTES,
+    });
   }
   return ok({ entries: new Map(sorted.map((entry) => [entry.path, entry])), totalBytes });
 }

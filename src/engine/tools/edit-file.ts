@@ -1,7 +1,7 @@
 import { findText, splitByText } from '../../core/workspace/find-text.ts';
+import { utf8Length } from '../../core/workspace/path.ts';
 import { decodeText, encodeText } from '../../core/workspace/text.ts';
 import { MAX_FILE_BYTES } from '../../core/workspace/tree.ts';
-import { utf8Length } from '../../core/workspace/path.ts';
 import { argumentsSchema, flagArgument, pathSchema, pathsIn, textArgument } from './arguments.ts';
 import { findRegularFile, tooLarge } from './placement.ts';
 import { failed, type Tool } from './tool.ts';
@@ -45,7 +45,10 @@ export const EDIT_FILE: Tool = {
     if (first === -1) return failed('no_match', `old_text does not occur in '${entry.path}'${lineEndHint(text, oldText)}`);
     // Overlapping places are ambiguous too when one is meant; when all are, they are taken from the start, one after the other.
     if (!replaceAll && findText(text, oldText, first + 1) !== -1) {
-      return failed('several_matches', `old_text occurs more than once in '${entry.path}'; give more of the text around it, or set replace_all`);
+      return failed(
+        'several_matches',
+        `old_text occurs more than once in '${entry.path}'; give more of the text around it, or set replace_all`,
+      );
     }
     const pieces = splitByText(text, oldText);
     const count = pieces.length - 1;

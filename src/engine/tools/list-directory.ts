@@ -49,7 +49,12 @@ export const LIST_DIRECTORY: Tool = {
 };
 
 /** In the order of a reader: a directory, then what it holds. Stops one past the limit, which shows that there is more. */
-async function walk(workspace: WorkspaceReader, items: readonly DirectoryItem[], isRecursive: boolean, signal: AbortSignal): Promise<readonly JsonObject[]> {
+async function walk(
+  workspace: WorkspaceReader,
+  items: readonly DirectoryItem[],
+  isRecursive: boolean,
+  signal: AbortSignal,
+): Promise<readonly JsonObject[]> {
   const listed: JsonObject[] = [];
   const waiting = items.toReversed();
   for (let item = waiting.pop(); item !== undefined && listed.length <= MAX_LISTED; item = waiting.pop()) {

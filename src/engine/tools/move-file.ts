@@ -32,7 +32,8 @@ export const MOVE_FILE: Tool = {
     if ('outcome' in place) return place.outcome;
     const { path: to, entry } = place.found;
     if (from === to) return failed('no_change', `'${from}' already has this path`);
-    if (entry !== null && !flagArgument(args, 'overwrite')) return failed('already_exists', `there already is a file '${to}'; set overwrite to replace it`);
+    if (entry !== null && !flagArgument(args, 'overwrite'))
+      return failed('already_exists', `there already is a file '${to}'; set overwrite to replace it`);
     const bytes = await workspace.read(from);
     if (bytes === null) return failed('not_found', `there is no file '${from}'`);
     if (mode === '120000') {

@@ -16,7 +16,11 @@ export async function findFile(workspace: WorkspaceReader, field: string, value:
 }
 
 /** The same for a file whose contents are read or edited: a link is not followed, since what it leads to has a path of its own. */
-export async function findRegularFile(workspace: WorkspaceReader, field: string, value: unknown): Promise<Found<{ readonly entry: TreeEntry; readonly bytes: Uint8Array }>> {
+export async function findRegularFile(
+  workspace: WorkspaceReader,
+  field: string,
+  value: unknown,
+): Promise<Found<{ readonly entry: TreeEntry; readonly bytes: Uint8Array }>> {
   const file = await findFile(workspace, field, value);
   if ('outcome' in file) return file;
   const entry = file.found;
@@ -38,7 +42,12 @@ export async function findPlace(
   for (const parent of parentsOf(path.value)) {
     const entry = await workspace.entry(parent);
     if (entry !== null) {
-      return { outcome: failed('not_a_directory', `'${path.value}' lies below '${parent}', which is a ${entry.mode === '120000' ? 'symbolic link' : 'file'}`) };
+      return {
+        outcome: failed(
+          'not_a_directory',
+          `'${path.value}' lies below '${parent}', which is a ${entry.mode === '120000' ? 'symbolic link' : 'file'}`,
+        ),
+      };
     }
   }
   const entry = await workspace.entry(path.value);

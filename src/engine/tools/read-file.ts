@@ -39,7 +39,8 @@ export const READ_FILE: Tool = {
     const lineCount = numberArgument(args, 'line_count');
     const offset = numberArgument(args, 'offset_bytes');
     if (encodingArgument(args) === 'base64') {
-      if (startLine !== undefined || lineCount !== undefined) return failed('invalid_arguments', 'start_line and line_count are for text; base64 takes offset_bytes');
+      if (startLine !== undefined || lineCount !== undefined)
+        return failed('invalid_arguments', 'start_line and line_count are for text; base64 takes offset_bytes');
       return readBytes(entry, bytes, offset ?? 0);
     }
     if (offset !== undefined) return failed('invalid_arguments', 'offset_bytes is for base64; text takes start_line and line_count');
@@ -50,7 +51,10 @@ export const READ_FILE: Tool = {
 function readBytes(entry: TreeEntry, bytes: Uint8Array, offset: number): ToolOutcome {
   const part = bytes.subarray(offset, offset + (MAX_READ_BYTES / 4) * 3);
   const truncated = offset + part.length < bytes.length;
-  return { status: 'succeeded', result: { ...describe(entry), encoding: 'base64', content: encodeBase64(part), offset_bytes: offset, truncated } };
+  return {
+    status: 'succeeded',
+    result: { ...describe(entry), encoding: 'base64', content: encodeBase64(part), offset_bytes: offset, truncated },
+  };
 }
 
 function readText(entry: TreeEntry, bytes: Uint8Array, startLine: number, lineCount: number): ToolOutcome {

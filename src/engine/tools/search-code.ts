@@ -49,7 +49,11 @@ export const SEARCH_CODE: Tool = {
     });
     return {
       status: 'succeeded',
-      result: { query, matches: shown.map(({ path, line, text }) => ({ path, line, text })), truncated: truncated || shown.length < matches.length },
+      result: {
+        query,
+        matches: shown.map(({ path, line, text }) => ({ path, line, text })),
+        truncated: truncated || shown.length < matches.length,
+      },
     };
   },
 };

@@ -49,7 +49,7 @@ export interface ToolError {
 }
 
 /**
- * How a call ended. `costMicroUsd` is what the tool reports, unchecked: settling judges it (absent, 0, too high, not a number).
+ * How a call ended. `costUsd` is what the tool reports, unchecked: settling judges it (absent, 0, too high, not a number).
  * `taint` names an untrusted source the result came from. `dispatched: false` promises that nothing left for outside and nothing was spent.
  */
 export type ToolOutcome =
@@ -57,10 +57,10 @@ export type ToolOutcome =
       readonly status: 'succeeded';
       readonly result: JsonValue;
       readonly writes?: readonly WorkspaceWrite[];
-      readonly costMicroUsd?: unknown;
+      readonly costUsd?: unknown;
       readonly taint?: string;
     }
-  | { readonly status: 'failed'; readonly error: ToolError; readonly dispatched: boolean; readonly costMicroUsd?: unknown };
+  | { readonly status: 'failed'; readonly error: ToolError; readonly dispatched: boolean; readonly costUsd?: unknown };
 
 /** A named set of tools, given to `compose`. */
 export interface ToolPackage {

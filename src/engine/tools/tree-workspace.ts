@@ -1,4 +1,11 @@
-import { isSearched, type SearchMatch, type SearchOptions, type SearchResult, searchFiles, searchLimit } from '../../core/workspace/search.ts';
+import {
+  isSearched,
+  type SearchMatch,
+  type SearchOptions,
+  type SearchResult,
+  searchFiles,
+  searchLimit,
+} from '../../core/workspace/search.ts';
 import { findEntry, listDirectory, type Tree } from '../../core/workspace/tree.ts';
 import type { WorkspaceReader } from './tool.ts';
 
@@ -9,7 +16,11 @@ export type BlobLoader = (blob: string) => Promise<Uint8Array | null>;
  * A workspace over a tree and something that loads blobs. `search` may be replaced by one that runs where most blobs are; this one
  * loads the files it looks through, one after the other, and stops when it has enough.
  */
-export function makeTreeWorkspace(tree: Tree, loadBlob: BlobLoader, search: WorkspaceReader['search'] = searchTree(tree, loadBlob)): WorkspaceReader {
+export function makeTreeWorkspace(
+  tree: Tree,
+  loadBlob: BlobLoader,
+  search: WorkspaceReader['search'] = searchTree(tree, loadBlob),
+): WorkspaceReader {
   return {
     read: async (path) => {
       const entry = findEntry(tree, path);

@@ -20,7 +20,9 @@ export function validateArguments(schema: JsonObject, args: unknown, root = 'arg
     if (result.valid) return [];
     errors = result.errors;
   } catch (error) {
-    return [{ field: root, message: `cannot be checked, the schema is not usable: ${error instanceof Error ? error.message : String(error)}` }];
+    return [
+      { field: root, message: `cannot be checked, the schema is not usable: ${error instanceof Error ? error.message : String(error)}` },
+    ];
   }
   const issues = new Map<string, FieldIssue>();
   for (const issue of errors.filter((error) => !CONTAINER_KEYWORDS.has(error.keyword)).map((error) => issueOf(error, root))) {
@@ -50,7 +52,7 @@ const CONTAINER_KEYWORDS: ReadonlySet<string> = new Set([
 function issueOf({ keyword, error, instanceLocation }: OutputUnit, root: string): FieldIssue {
   const field = [root, ...namesOf(instanceLocation)].join('.');
   const name = instanceLocation.slice(instanceLocation.lastIndexOf('/') + 1);
-  if (keyword === 'false') return { field, message: `unknown field '${unescape(name)}'` };
+  if (keyword === 'false') return { field, message: `unknown field '${unescapeName(name)}'` };
   if (keyword === 'required') {
     const missing = /required property "(.*)"\.$/s.exec(error)?.[1];
     if (missing !== undefined) return { field: `${field}.${missing}`, message: 'is required' };
@@ -60,9 +62,9 @@ function issueOf({ keyword, error, instanceLocation }: OutputUnit, root: string)
 
 /** The names of a JSON pointer in fragment form (`#/a/b~1c`). */
 function namesOf(pointer: string): readonly string[] {
-  return pointer.split('/').slice(1).map(unescape);
+  return pointer.split('/').slice(1).map(unescapeName);
 }
 
-function unescape(name: string): string {
+function unescapeName(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
 }

@@ -83,8 +83,18 @@ describe('changes over a tree', () => {
 
   it('may put a directory where a file was, when the file goes', () => {
     const base = treeOf({ a: 'x' });
-    expect(applyChanges(base, new Map([['a/b', write('y')]]))).toMatchObject({ error: { kind: 'invalid', issues: [{ field: 'files["a/b"]' }] } });
-    expect(applyChanges(base, new Map<string, Change>([['a/b', write('y')], ['a', { kind: 'delete' }]])).ok).toBe(true);
+    expect(applyChanges(base, new Map([['a/b', write('y')]]))).toMatchObject({
+      error: { kind: 'invalid', issues: [{ field: 'files["a/b"]' }] },
+    });
+    expect(
+      applyChanges(
+        base,
+        new Map<string, Change>([
+          ['a/b', write('y')],
+          ['a', { kind: 'delete' }],
+        ]),
+      ).ok,
+    ).toBe(true);
   });
 
   it('are refused where they write to a place that is no path', () => {
@@ -100,7 +110,13 @@ describe('changes over a tree', () => {
     ['a write without its size', [['write', 'a', '100644', 'a'.repeat(64)]]],
     ['a write with a wrong mode', [['write', 'a', '1', 'a'.repeat(64), 1]]],
     ['a write with a wrong digest', [['write', 'a', '100644', 'xyz', 1]]],
-    ['a path twice', [['delete', 'a'], ['delete', 'a']]],
+    [
+      'a path twice',
+      [
+        ['delete', 'a'],
+        ['delete', 'a'],
+      ],
+    ],
   ])('are not read from %s', (_name, value) => {
     expect(changesFromJson(value)).toMatchObject({ ok: false, error: { kind: 'invalid' } });
   });

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
@@ -46,7 +57,8 @@ function applyWithGit(before: TestFiles, patch: string): Tree {
   const root = mkdtempSync(join(tmpdir(), 'patch-'));
   try {
     writeFiles(root, before);
-    if (patch !== '') execFileSync('git', ['apply', '--whitespace=nowarn', '-'], { cwd: root, input: patch, stdio: ['pipe', 'pipe', 'pipe'] });
+    if (patch !== '')
+      execFileSync('git', ['apply', '--whitespace=nowarn', '-'], { cwd: root, input: patch, stdio: ['pipe', 'pipe', 'pipe'] });
     return treeOf(readFiles(root));
   } finally {
     rmSync(root, { recursive: true, force: true });
@@ -80,7 +92,11 @@ describe('the patch of a diff', () => {
     ['a directory in the place of a file', { a: 'x\n' }, { 'a/b': 'y\n' }],
     ['a file in the place of a directory', { 'a/b': 'y\n' }, { a: 'x\n' }],
     ['two files that change places', { a: lines(5, 'a'), b: lines(5, 'b') }, { a: lines(5, 'b'), b: lines(5, 'a') }],
-    ['changes far apart and close together', { a: lines(60) }, { a: lines(60).replace('line 3\n', '').replace('line 10\n', 'ten\n').replace('line 50\n', 'x\ny\n') }],
+    [
+      'changes far apart and close together',
+      { a: lines(60) },
+      { a: lines(60).replace('line 3\n', '').replace('line 10\n', 'ten\n').replace('line 50\n', 'x\ny\n') },
+    ],
     ['more changed lines than are looked through', { a: lines(3_000) }, { a: `start\n${lines(3_000, 'other')}` }],
   ];
   it.each(cases)('is taken by git for %s', (_name, before, after) => {
@@ -108,7 +124,14 @@ describe('the patch of a diff', () => {
 
   it('joins changes whose context meets and separates those further apart', () => {
     const hunks = (gap: number) => {
-      const [file] = diff({ a: lines(40) }, { a: lines(40).replace('line 10\n', 'x\n').replace(`line ${11 + gap}\n`, 'y\n') }).files;
+      const [file] = diff(
+        { a: lines(40) },
+        {
+          a: lines(40)
+            .replace('line 10\n', 'x\n')
+            .replace(`line ${11 + gap}\n`, 'y\n'),
+        },
+      ).files;
       return file?.patch.match(/^@@ .*$/gm);
     };
     expect(hunks(6)).toEqual(['@@ -8,14 +8,14 @@']);
@@ -143,7 +166,9 @@ describe('the diff of two trees', () => {
 
   it('finds a moved file by its contents, without needing them', () => {
     const { files } = diff({ 'old/a.ts': 'same\n' }, { 'new/b.ts': { content: 'same\n', mode: '100755' } });
-    expect(files).toMatchObject([{ path: 'new/b.ts', from_path: 'old/a.ts', status: 'renamed', binary: false, additions: 0, deletions: 0 }]);
+    expect(files).toMatchObject([
+      { path: 'new/b.ts', from_path: 'old/a.ts', status: 'renamed', binary: false, additions: 0, deletions: 0 },
+    ]);
     expect(files[0]?.patch).toContain('similarity index 100%\nrename from old/a.ts\nrename to new/b.ts\n');
     expect(blobsNeeded(treeOf({ 'old/a.ts': 'same\n' }), treeOf({ 'new/b.ts': 'same\n' }))).toEqual([]);
   });
@@ -157,7 +182,8 @@ describe('the diff of two trees', () => {
   });
 
   it('finds a moved and edited file from half of its text on, and the most similar one first', () => {
-    const renamed = (kept: number) => diff({ old: lines(10, 'same') }, { new: lines(kept, 'same') + lines(10 - kept, 'diff') }).files.map((file) => file.status);
+    const renamed = (kept: number) =>
+      diff({ old: lines(10, 'same') }, { new: lines(kept, 'same') + lines(10 - kept, 'diff') }).files.map((file) => file.status);
     expect([renamed(5), renamed(4)]).toEqual([['renamed'], ['added', 'deleted']]);
     const best = diff({ p: lines(10, 'same') }, { q: lines(6, 'same') + lines(4, 'diff'), r: lines(9, 'same') + lines(1, 'diff') });
     expect(best.files.map(({ path, status, from_path }) => [path, status, from_path])).toEqual([
@@ -166,17 +192,26 @@ describe('the diff of two trees', () => {
     ]);
   });
 
-  it('takes no empty file, no binary file and no link for a moved and edited one', () => {
+  it('takes no empty file, no edited binary file and no link for a moved one', () => {
     expect(diff({ a: '' }, { b: '' }).files.map((file) => file.status)).toEqual(['deleted', 'added']);
     const binary = (last: number) => ({ content: Uint8Array.from([...Array(50).fill(0), last]) });
     expect(diff({ a: binary(1) }, { b: binary(2) }).files.map((file) => file.status)).toEqual(['deleted', 'added']);
-    expect(diff({ a: 'target' }, { b: { content: 'target', mode: '120000' } }).files.map((file) => file.status)).toEqual(['deleted', 'added']);
+    const link = { content: 'target', mode: '120000' as const };
+    expect(diff({ a: link }, { b: link }).files.map((file) => file.status)).toEqual(['deleted', 'added']);
+    expect(diff({ a: 'target' }, { b: { content: 'target', mode: '120000' } }).files.map((file) => file.status)).toEqual([
+      'deleted',
+      'added',
+    ]);
   });
 
   it('says that a file is binary, for a NUL byte and for invalid UTF-8, and shows none of it', () => {
     const { files, totals } = diff(
       { nul: { content: Uint8Array.of(1, 0, 2) }, utf: 'text\n', same: { content: Uint8Array.of(0) } },
-      { nul: { content: Uint8Array.of(1, 0, 3) }, utf: { content: Uint8Array.of(0xff, 0xfe, 10) }, same: { content: Uint8Array.of(0), mode: '100755' } },
+      {
+        nul: { content: Uint8Array.of(1, 0, 3) },
+        utf: { content: Uint8Array.of(0xff, 0xfe, 10) },
+        same: { content: Uint8Array.of(0), mode: '100755' },
+      },
     );
     expect(files.map(({ path, binary, additions, deletions, status }) => [path, binary, additions, deletions, status])).toEqual([
       ['nul', true, 0, 0, 'modified'],
@@ -190,7 +225,10 @@ describe('the diff of two trees', () => {
   it('counts additions less deletions as the change in the number of lines, for any files', () => {
     fc.assert(
       fc.property(anyFiles, anyFiles, (before, after) => {
-        const linesOf = (file: string | TestFile) => Buffer.from(bytesOf(file)).toString().match(/[^\n]*\n|[^\n]+$/g) ?? [];
+        const linesOf = (file: string | TestFile) =>
+          Buffer.from(bytesOf(file))
+            .toString()
+            .match(/[^\n]*\n|[^\n]+$/g) ?? [];
         const countOf = (files: TestFiles) => Object.values(files).reduce((count, file) => count + linesOf(file).length, 0);
         const { totals } = diff(before, after);
         expect(totals.additions - totals.deletions).toBe(countOf(after) - countOf(before));
@@ -203,7 +241,8 @@ describe('the diff of two trees', () => {
   });
 
   it('ends soon for files that share nothing and for files of one line repeated', () => {
-    const noise = (seed: number) => Array.from({ length: 200_000 }, (_, index) => ((index * 7 + seed * 13 + (index >> 3) * seed) % 5 === 0 ? 'a' : 'b')).join('\n');
+    const noise = (seed: number) =>
+      Array.from({ length: 200_000 }, (_, index) => ((index * 7 + seed * 13 + (index >> 3) * seed) % 5 === 0 ? 'a' : 'b')).join('\n');
     const started = performance.now();
     expect(diff({ a: lines(80_000, 'a') }, { a: lines(80_000, 'b') }).totals).toMatchObject({ additions: 80_000, deletions: 80_000 });
     expect(diff({ a: noise(1) }, { a: noise(2) }).totals.files).toBe(1);
@@ -214,7 +253,11 @@ describe('the diff of two trees', () => {
 describe('the digest of a diff', () => {
   const digest = (before: TestFiles, after: TestFiles) => {
     const [base, current] = [treeOf(before), treeOf(after)];
-    return diffDigest(sha256, { base: treeDigest(sha256, base), result: treeDigest(sha256, current), changes: changesBetween(base, current) });
+    return diffDigest(sha256, {
+      base: treeDigest(sha256, base),
+      result: treeDigest(sha256, current),
+      changes: changesBetween(base, current),
+    });
   };
 
   it('is the same for the same change, whatever the order of its paths', () => {

@@ -53,7 +53,11 @@ describe('a path of a workspace', () => {
 
   it('never leads out of the tree, and is its own normal form, whatever text was given', () => {
     const piece = fc.constantFrom('..', '.', '/', '\\', 'a', 'b c', '\0', '%2e%2e', '~', 'C:', '\n', '‥', '');
-    const hostile = fc.oneof(fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join('')), fc.array(piece).map((pieces) => pieces.join('/')), fc.string({ unit: 'binary' }));
+    const hostile = fc.oneof(
+      fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join('')),
+      fc.array(piece).map((pieces) => pieces.join('/')),
+      fc.string({ unit: 'binary' }),
+    );
     let accepted = 0;
     fc.assert(
       fc.property(hostile, (text) => {

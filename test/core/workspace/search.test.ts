@@ -68,16 +68,19 @@ describe('finding text', () => {
   it('answers as the platform does, for short and long pieces', () => {
     fc.assert(
       fc.property(text, text, fc.nat(50), fc.nat(300), (all, other, from, at) => {
-        for (const piece of [other, all.slice(at, at + 60), `${all.slice(at, at + 60)}a`]) expect(findText(all, piece, from)).toBe(all.indexOf(piece, from));
+        for (const piece of [other, all.slice(at, at + 60), `${all.slice(at, at + 60)}a`])
+          expect(findText(all, piece, from)).toBe(all.indexOf(piece, from));
       }),
     );
   });
 
   it('splits as the platform does', () => {
-    fc.assert(fc.property(text, fc.nat(100), fc.integer({ min: 1, max: 60 }), (all, at, length) => {
-      const piece = all.slice(at, at + length) || 'c';
-      expect(splitByText(all, piece)).toEqual(all.split(piece));
-    }));
+    fc.assert(
+      fc.property(text, fc.nat(100), fc.integer({ min: 1, max: 60 }), (all, at, length) => {
+        const piece = all.slice(at, at + length) || 'c';
+        expect(splitByText(all, piece)).toEqual(all.split(piece));
+      }),
+    );
   });
 
   it('takes little time for the pieces that take the platform minutes', () => {

@@ -46,9 +46,13 @@ describe('a tree', () => {
 
   it('has another digest when a path, a mode or a content changes', () => {
     const base = { a: 'x', 'b/c': 'y' };
-    const digests = [base, { ...base, a: 'X' }, { ...base, a: { content: 'x', mode: '100755' as const } }, { a2: 'x', 'b/c': 'y' }, { a: 'x' }].map((files) =>
-      treeDigest(sha256, treeOf(files)),
-    );
+    const digests = [
+      base,
+      { ...base, a: 'X' },
+      { ...base, a: { content: 'x', mode: '100755' as const } },
+      { a2: 'x', 'b/c': 'y' },
+      { a: 'x' },
+    ].map((files) => treeDigest(sha256, treeOf(files)));
     expect(new Set(digests).size).toBe(digests.length);
   });
 
@@ -77,7 +81,9 @@ describe('a tree', () => {
     expect(makeTree([entry('big', { sizeBytes: MAX_FILE_BYTES + 1 }), entry('b')])).toMatchObject({
       error: { kind: 'too_large', limitBytes: MAX_FILE_BYTES, details: { paths: ['big'] } },
     });
-    const many = Array.from({ length: MAX_TREE_BYTES / MAX_FILE_BYTES + 1 }, (_, index) => entry(`f${index}`, { sizeBytes: MAX_FILE_BYTES }));
+    const many = Array.from({ length: MAX_TREE_BYTES / MAX_FILE_BYTES + 1 }, (_, index) =>
+      entry(`f${index}`, { sizeBytes: MAX_FILE_BYTES }),
+    );
     expect(makeTree(many)).toMatchObject({ error: { kind: 'too_large', limitBytes: MAX_TREE_BYTES } });
   });
 

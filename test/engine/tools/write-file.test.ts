@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MAX_FILE_BYTES } from '../../../src/core/workspace/tree.ts';
+import { decodeBase64, encodeBase64 } from '../../../src/engine/tools/base64.ts';
+import { WRITE_FILE } from '../../../src/engine/tools/write-file.ts';
+import { sha256 } from '../../core/workspace/trees.ts';
+import { run } from './workspace-run.ts';
+
+describe('write_file', () => {
+  it('makes a new file with its directories and tells its digest', async () => {
+    const { outcome, files } = await run(WRITE_FILE, { a: 'x' }, { path: 'b/c.txt', content: 'hällo\n' });
+    expect(files).toEqual({ a: 'x', 'b/c.txt': 'hällo\n' });
+    expect(outcome).toMatchObject({
+      result: { path: 'b/c.txt', created: true, size_bytes: 7, executable: false, sha256: sha256('hällo\n') },
+    });
+  });
+
+  it('replaces a file and keeps its executable bit unless told otherwise', async () => {
+    const before = { run: { content: 'old', mode: '100755' as const } };
+    expect((await run(WRITE_FILE, before, { path: 'run', content: 'new' })).files).toEqual({ run: '*new' });
+    expect((await run(WRITE_FILE, before, { path: 'run', content: 'new', executable: false })).files).toEqual({ run: 'new' });
+    expect((await run(WRITE_FILE, {}, { path: 'run', content: 'new', executable: true })).files).toEqual({ run: '*new' });
+  });
+
+  it('writes any bytes from base64', async () => {
+    const { outcome } = await run(WRITE_FILE, {}, { path: 'a', content: 'AP8=', encoding: 'base64' });
+    expect(outcome).toMatchObject({ writes: [{ kind: 'put', path: 'a', mode: '100644', bytes: Uint8Array.of(0, 255) }] });
+  });
+
+  it('takes a file of exactly the largest size', async () => {
+    expect((await run(WRITE_FILE, {}, { path: 'a', content: 'x'.repeat(MAX_FILE_BYTES) })).outcome.status).toBe('succeeded');
+  });
+
+  it.each([
+    ['a directory', { path: 'dir', content: '' }, 'is_directory', /'dir' is a directory/],
+    ['a place below a file', { path: 'dir/a/b', content: '' }, 'not_a_directory', /'dir\/a', which is a file/],
+    ['a place below a link', { path: 'link/b', content: '' }, 'not_a_directory', /symbolic link/],
+    ['a link', { path: 'link', content: '' }, 'is_symlink', /delete it first/],
+    ['a path outside', { path: 'dir/../../a', content: '' }, 'invalid_path', /arguments\.path/],
+    ['base64 that is none', { path: 'a', content: 'a*b=', encoding: 'base64' }, 'invalid_arguments', /arguments\.content/],
+    ['half a surrogate pair', { path: 'a', content: 'x\ud800' }, 'invalid_arguments', /well-formed/],
+    ['one byte too many', { path: 'a', content: `é${'x'.repeat(MAX_FILE_BYTES - 1)}` }, 'too_large', /1048577/],
+  ])('fails for %s and changes nothing', async (_name, args, code, message) => {
+    const before = { 'dir/a': 'x', link: { content: 'dir', mode: '120000' as const } };
+    const { outcome, files } = await run(WRITE_FILE, before, args);
+    expect(outcome).toMatchObject({ status: 'failed', error: { code, message: expect.stringMatching(message) }, dispatched: false });
+    expect(files).toEqual({ 'dir/a': 'x', link: '→ dir' });
+  });
+});
+
+describe('base64', () => {
+  it('brings any bytes back and agrees with Node', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        expect(encodeBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'));
+        expect(decodeBase64(encodeBase64(bytes))).toEqual(bytes);
+      }),
+    );
+    const large = new Uint8Array(MAX_FILE_BYTES).fill(7);
+    expect(Buffer.compare(decodeBase64(encodeBase64(large)) ?? new Uint8Array(), large)).toBe(0);
+  });
+
+  it.each(['a', 'ab', 'abc', 'abc=\n', 'ab-_', '====', 'a===', 'ab=c', ' abcd'])('refuses %j', (text) => {
+    expect(decodeBase64(text)).toBeNull();
+  });
+});

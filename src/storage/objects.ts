@@ -11,18 +11,21 @@ export type ProjectRpc = ProjectPort & {
 export function makeProjects(namespace: DurableObjectNamespace): Projects {
   return {
     project(org, name) {
-      // What a stub answers has the shape of the object's methods; the platform's mapped types say it in a form that hides this.
-      const rpc = namespace.getByName(objectName(org, 'project', name)) as unknown as ProjectRpc;
+      const objectId = objectName(org, 'project', name);
+      // A stub whose object was reset stays broken, so each call takes a new one. What it answers has the shape of the object's
+      // methods; the platform's mapped types say that in a form of their own.
+      const reach = <T>(operation: keyof ProjectPort, call: (rpc: ProjectRpc) => Promise<T>): Promise<T> =>
+        reachObject(`projects.${operation}`, () => call(namespace.getByName(objectId) as unknown as ProjectRpc));
       return {
-        create: () => reach('projects.create', () => rpc.create()),
-        head: () => reach('projects.head', () => rpc.head()),
-        missingBlobs: (digests) => reach('projects.missingBlobs', () => rpc.missingBlobs(digests)),
-        putBlobs: (blobs) => reach('projects.putBlobs', () => rpc.putBlobs(blobs)),
-        getBlobs: (digests) => reach('projects.getBlobs', () => readAll(rpc, digests)),
-        manifest: (tree) => reach('projects.manifest', () => rpc.manifest(tree)),
-        commit: (request) => reach('projects.commit', () => rpc.commit(request)),
-        search: (tree, query, options) => reach('projects.search', () => rpc.search(tree, query, options)),
-        history: (limit) => reach('projects.history', () => rpc.history(limit)),
+        create: () => reach('create', (rpc) => rpc.create()),
+        head: () => reach('head', (rpc) => rpc.head()),
+        missingBlobs: (digests) => reach('missingBlobs', (rpc) => rpc.missingBlobs(digests)),
+        putBlobs: (blobs) => reach('putBlobs', (rpc) => rpc.putBlobs(blobs)),
+        getBlobs: (digests) => reach('getBlobs', (rpc) => readAll(rpc, digests)),
+        manifest: (tree) => reach('manifest', (rpc) => rpc.manifest(tree)),
+        commit: (request) => reach('commit', (rpc) => rpc.commit(request)),
+        search: (tree, query, options) => reach('search', (rpc) => rpc.search(tree, query, options)),
+        history: (limit) => reach('history', (rpc) => rpc.history(limit)),
       };
     },
   };
@@ -48,17 +51,17 @@ async function readAll(rpc: ProjectRpc, digests: readonly string[]): Promise<Rea
 }
 
 /** An object that was reset, is overloaded or cannot be reached is a store that is unavailable; what its code throws stays a bug. */
-async function reach<T>(operation: string, call: () => Promise<T>): Promise<T> {
+async function reachObject<T>(operation: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
-    if (cause instanceof Error && isPlatformFault(cause)) throw new StorageUnavailable(operation, cause);
+    if (isPlatformFault(cause)) throw new StorageUnavailable(operation, cause);
     throw cause;
   }
 }
 
-function isPlatformFault(
-  error: Error & { readonly retryable?: unknown; readonly overloaded?: unknown; readonly remote?: unknown },
-): boolean {
-  return error.retryable === true || error.overloaded === true || ('remote' in error && error.remote !== true);
+/** The platform marks its own failures with these members. */
+function isPlatformFault(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ['retryable', 'overloaded', 'durableObjectReset'].some((mark) => Reflect.get(error, mark) === true);
 }

@@ -1,2 +1,3 @@
 /** Entry of the Worker under test. */
-export { default, PlanObject, ProjectObject } from '../../src/worker.ts';
+export { ProjectObject } from '../../src/objects/project-object.ts';
+export { default, PlanObject } from '../../src/worker.ts';

@@ -3,6 +3,10 @@
  * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
  */
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { ChainVerdict } from '../core/plan/chain.ts';
+import type { Command, CreateCommand } from '../core/plan/commands.ts';
+import type { LogRow } from '../core/plan/events.ts';
+import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
 import type { KeyKind, Role } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Result } from '../core/result.ts';
@@ -249,7 +253,7 @@ export interface ProjectPort {
   /** The manifest text of a tree (core/workspace), or null when the project does not hold that tree. */
   manifest(tree: string): Promise<string | null>;
   commit(request: CommitRequest): Promise<Result<CommitOutcome, Refusal>>;
-  search(tree: string, query: string, options: { readonly limit: number; readonly skipPaths: readonly string[] }): Promise<{
+  search(tree: string, query: string, options: { readonly limit: number; readonly skipPaths: readonly string[]; readonly ignoreCase?: boolean; readonly pathGlob?: string }): Promise<{
     readonly hits: readonly SearchHit[];
     readonly truncated: boolean;
   }>;
@@ -258,4 +262,53 @@ export interface ProjectPort {
 
 export interface Projects {
   project(org: string, name: string): ProjectPort;
+}
+
+/* ------------------------------------------------------------------ plans (objects) */
+
+/** What callers may ask of a plan; the rest of the commands belong to its engine. */
+export type OutsideCommand = Extract<Command, { readonly type: 'execute' | 'apply' | 'cancel' | 'answer' | 'extend' | 'message' }>;
+
+export interface PlanDiff {
+  readonly digest: string;
+  readonly base: string;
+  readonly result: string;
+  readonly files: readonly {
+    readonly path: string;
+    readonly from_path?: string;
+    readonly status: 'added' | 'modified' | 'deleted' | 'renamed' | 'mode_changed';
+    readonly binary: boolean;
+    readonly additions: number;
+    readonly deletions: number;
+    readonly mode_before?: string;
+    readonly mode_after?: string;
+  }[];
+  readonly additions: number;
+  readonly deletions: number;
+  readonly patch: string;
+}
+
+/** What a feed delivers: first the plan as it is, then what happens, in the order of the log. */
+export type PlanFeedItem = { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot } | { readonly kind: 'update'; readonly update: PlanUpdate };
+
+/** One plan's object. An id that the org does not have answers null everywhere and stores nothing. */
+export interface PlanPort {
+  /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
+  create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>>;
+  command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null>;
+  read(): Promise<PlanSnapshot | null>;
+  log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
+  diff(): Promise<PlanDiff | null>;
+  verify(): Promise<ChainVerdict | null>;
+  /** Makes an overdue plan look at its deadlines. */
+  wake(): Promise<void>;
+  /**
+   * Follows the plan until it ends, the signal aborts, or `maxMs` pass. `afterSeq` null starts with a snapshot; a number delivers the
+   * updates after it. Reconnects by itself; an item is delivered once.
+   */
+  follow(options: { readonly afterSeq: number | null; readonly signal: AbortSignal; readonly maxMs: number }): Promise<AsyncIterable<PlanFeedItem> | null>;
+}
+
+export interface Plans {
+  plan(org: string, planId: string): PlanPort;
 }

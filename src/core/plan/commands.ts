@@ -83,11 +83,17 @@ export type ApplyOutcome =
 /** The diff as the engine computed it, before its patch is stored. */
 export type DiffInput = Omit<DiffSummary, 'patch'> & { readonly patch: string };
 
+/** A file of a plan without a project: it becomes an artifact when the plan is done. */
+export interface PlanOutput {
+  readonly path: string;
+  readonly part: JsonObject;
+}
+
 /** Everything that can be asked of a plan. Commands of the engine carry what they were based on and are refused when that has passed. */
 export type Command =
   | CreateCommand
   /** Opens the gate that is due, if any. `diff` is needed at execute/complete; `head` for a plan that goes back to a moved head. */
-  | { readonly type: 'advance'; readonly diff: DiffInput | null; readonly head: string | null }
+  | { readonly type: 'advance'; readonly diff: DiffInput | null; readonly head: string | null; readonly outputs: readonly PlanOutput[] }
   | {
       readonly type: 'propose';
       readonly proposal: Proposal;

@@ -57,7 +57,7 @@ function decideCreate(plan: Plan | null, command: CreateCommand, context: Decide
 function run(work: Work, command: Exclude<Command, CreateCommand>): Result<null, Refusal> {
   switch (command.type) {
     case 'advance':
-      advance(work, command.diff, command.head);
+      advance(work, command.diff, command.head, command.outputs);
       return ok(null);
     case 'propose':
       return propose(work, command);

@@ -1,7 +1,7 @@
 import { digestOf } from '../../digest.ts';
 import { applyRiskClass } from '../../gates.ts';
 import { evaluateApplyGuard } from '../../guards/guards.ts';
-import type { DiffInput } from '../commands.ts';
+import type { DiffInput, PlanOutput } from '../commands.ts';
 import type { DiffSummary } from '../plan.ts';
 import { pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
@@ -12,7 +12,7 @@ import { passGate } from './gate.ts';
 export const MAX_REVERSIONS = 3;
 
 /** Opens the phase gate that is due. Nothing happens while something is pending or the plan is at work. */
-export function advance(work: Work, diff: DiffInput | null, head: string | null): void {
+export function advance(work: Work, diff: DiffInput | null, head: string | null, outputs: readonly PlanOutput[] = []): void {
   const plan = work.plan();
   if (plan.terminal || pendingApprovals(plan).length > 0) return;
   const { sha256 } = work.context;
@@ -44,7 +44,15 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null)
       return;
     }
     case 'execute/complete': {
-      if (plan.action.apply === 'none') {
+      if (plan.action.apply === 'none' || plan.project === null) {
+        for (const { path, part } of outputs) {
+          work.emit('artifact_produced', SYSTEM, {
+            artifact: { artifactId: path, name: path, description: null, parts: [work.store(part)] },
+            append: false,
+            last_chunk: true,
+            step: null,
+          });
+        }
         work.emit('plan_applied', SYSTEM, {
           head: null,
           previous: null,

@@ -100,6 +100,10 @@ export function cancelPlan(work: Work, command: Extract<Command, { type: 'cancel
   if (plan.terminal) {
     return err(invalidState(`the plan is ${plan.state} and cannot be cancelled`, { ...at(plan), reason: 'TASK_NOT_CANCELABLE' }));
   }
+  // The commit may already have happened: an answer 'cancelled' could be a lie.
+  if (plan.phase === 'apply' && plan.state === 'running') {
+    return err(invalidState('the plan is being applied and cannot be cancelled any more', { ...at(plan), reason: 'TASK_NOT_CANCELABLE' }));
+  }
   work.emit('plan_cancelled', command.by, { reason: command.reason, to: { phase: plan.phase, state: 'cancelled', terminal: true } });
   return ok(null);
 }

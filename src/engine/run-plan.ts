@@ -1,0 +1,276 @@
+/**
+ * The plan loop: asks the plan what is next, does it, records how it ended, and reads the plan again. Nothing is held across a wait
+ * except what was read before it; every command is decided against the state at its own moment (design sections 4 and 8).
+ */
+import type { ProjectPort, TreeChange } from '../app/ports.ts';
+import { StorageUnavailable } from '../app/storage-unavailable.ts';
+import type { Sha256 } from '../core/digest.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
+import { nextTask } from '../core/plan/next-task.ts';
+import type { Call, Plan } from '../core/plan/plan.ts';
+import type { Refusal } from '../core/refusal.ts';
+import type { Result } from '../core/result.ts';
+import { applyChanges, type Change } from '../core/workspace/changes.ts';
+import { decodeText } from '../core/workspace/text.ts';
+import { actorContextOf, resolveStored } from './actor-context.ts';
+import type { Actor } from './actors/actor.ts';
+import { callFactsOf } from './call-facts.ts';
+import { changesOf, PlanWorkspace } from './plan-workspace.ts';
+import type { ToolOutcome } from './tools/tool.ts';
+import type { Toolbox } from './tools/toolbox.ts';
+
+/** One plan as the loop sees it. `execute` decides and commits before it returns; there is no wait inside it. */
+export interface PlanHost {
+  readonly sha256: Sha256;
+  plan(): Plan | null;
+  execute(command: Command): Result<null, Refusal>;
+  blob(digest: string): Uint8Array | null;
+  nowMs(): number;
+  /** Aborted when the plan is cancelled: a running tool is told to stop. */
+  readonly signal: AbortSignal;
+  /** For the operator's log; never shown to a caller. */
+  report(problem: string, cause: unknown): void;
+}
+
+export interface EngineParts {
+  readonly toolbox: Toolbox;
+  readonly findActor: (name: string) => Actor | null;
+  readonly project: ProjectPort | null;
+}
+
+/** Longest time that one tool call may take. */
+export const CALL_TIMEOUT_MS = 10 * 60_000;
+
+/** How long to leave a store alone that did not answer. */
+const UNAVAILABLE_PAUSE_MS = 2_000;
+
+/** A proposal or task that is refused this often in a row leaves the plan until the next wake. */
+const MAX_REFUSALS_IN_ROW = 5;
+
+const MAX_PUT_BATCH_BYTES = 4 * 1024 * 1024;
+
+/** Runs the plan for at most `budgetMs`. Answers when it wants to run again: a time, or null when only somebody outside can move it. Never throws. */
+export async function runPlan(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, budgetMs: number): Promise<number | null> {
+  const startedMs = host.nowMs();
+  let refusals = 0;
+  for (;;) {
+    const plan = host.plan();
+    if (plan === null) return null;
+    const nowMs = host.nowMs();
+    const task = nextTask(plan, nowMs);
+    if (task.kind === 'sleep') return task.atMs;
+    if (nowMs - startedMs >= budgetMs) return nowMs;
+    try {
+      const done = await perform(host, parts, workspace, plan, task);
+      refusals = done ? 0 : refusals + 1;
+    } catch (cause) {
+      if (cause instanceof StorageUnavailable) return host.nowMs() + UNAVAILABLE_PAUSE_MS;
+      host.report(`task ${task.kind} failed`, cause);
+      refusals += 1;
+    }
+    if (refusals >= MAX_REFUSALS_IN_ROW) return host.nowMs() + UNAVAILABLE_PAUSE_MS * 5;
+  }
+}
+
+type Task = Exclude<ReturnType<typeof nextTask>, { kind: 'sleep' }>;
+
+async function perform(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan, task: Task): Promise<boolean> {
+  switch (task.kind) {
+    case 'tick':
+      return host.execute({ type: 'tick' }).ok;
+    case 'perform':
+      return performCall(host, parts, workspace, plan, task.call);
+    case 'retry': {
+      const args = resolveStored(task.call.arguments, host.blob) as JsonObject;
+      const facts = callFactsOf(parts.toolbox, plan, await workspace.currentTree(plan), { tool: task.call.named, arguments: args });
+      return host.execute({ type: 'retry_call', callId: task.call.id, facts }).ok;
+    }
+    case 'advance':
+      return advance(host, parts, workspace, plan);
+    case 'propose':
+      return propose(host, parts, workspace, plan);
+    case 'apply':
+      return applyToProject(host, parts, workspace, plan);
+  }
+}
+
+async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
+  const actor = parts.findActor(plan.action.actor);
+  const context = actorContextOf(plan, host.blob);
+  const proposal =
+    actor === null
+      ? ({ kind: 'fail', message: `actor '${plan.action.actor}' is not known here` } as const)
+      : await actor.propose(context).catch((cause: unknown) => {
+          host.report(`actor ${plan.action.actor} threw`, cause);
+          return { kind: 'fail', message: `actor '${plan.action.actor}' failed unexpectedly` } as const;
+        });
+  const tree = proposal.kind === 'calls' ? await workspace.currentTree(plan) : null;
+  return host.execute({
+    type: 'propose',
+    proposal,
+    actorName: plan.action.actor,
+    basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
+    guidanceSeen: plan.guidance.length,
+    facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
+  }).ok;
+}
+
+async function advance(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
+  const isDone = plan.phase === 'execute';
+  const diff = isDone && plan.project !== null && plan.action.apply !== 'none' ? (await workspace.diff(plan)).input : null;
+  const outputs = isDone && plan.project === null ? filesOf(plan, host) : [];
+  const head = plan.phase === 'apply' ? ((await parts.project?.head())?.head ?? null) : null;
+  return host.execute({ type: 'advance', diff, head, outputs }).ok;
+}
+
+/** Without a project the files of the workspace are what the plan made. */
+function filesOf(plan: Plan, host: PlanHost): readonly PlanOutput[] {
+  return [...changesOf(plan)].flatMap(([path, change]): PlanOutput[] => {
+    if (change.kind === 'delete') return [];
+    const bytes = host.blob(change.blob);
+    if (bytes === null) return [];
+    const text = decodeText(bytes);
+    return [{ path, part: text === null ? { kind: 'raw', base64: toBase64(bytes), filename: path } : { kind: 'text', text, filename: path } }];
+  });
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = '';
+  for (let start = 0; start < bytes.length; start += 0x8000) binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+  return btoa(binary);
+}
+
+/**
+ * Performs one authorised call. What leaves the workspace is marked as sent first; a call found `sent` was interrupted by a crash and is
+ * repeated only if its tool promises that a repeat with the same key does nothing twice.
+ */
+async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan, call: Call): Promise<boolean> {
+  const { id: callId, attempt } = call;
+  const settle = (outcome: SettleOutcome): boolean => host.execute({ type: 'settle', callId, attempt, outcome }).ok;
+  if (call.status === 'sent' && !call.idempotent) {
+    return settle({ status: 'unknown', reason: `'${call.tool}' was sent and the outcome was lost; it may or may not have happened.` });
+  }
+  if (call.scope === 'external' && call.status === 'authorised') {
+    if (!host.execute({ type: 'mark_sent', callId, attempt }).ok) return false;
+  }
+  const outcome = await callTool(host, parts, workspace, plan, call);
+  const after = host.plan() ?? plan;
+  return settle(outcome.status === 'failed' ? outcome : await readSuccess(host, workspace, after, call, outcome));
+}
+
+type Failed = Extract<SettleOutcome, { status: 'failed' }>;
+type Succeeded = Extract<ToolOutcome, { status: 'succeeded' }> & { readonly readPaths: readonly string[] };
+
+async function callTool(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan, call: Call): Promise<Failed | Succeeded> {
+  const tool = parts.toolbox.find(call.tool);
+  if (tool === null) return failedCall('unknown_tool', `tool '${call.tool}' is not available any more`, false);
+  const args = resolveStored(call.arguments, host.blob) as JsonObject;
+  try {
+    const outcome = await tool.perform(args, {
+      workspace: await workspace.reader(plan),
+      signal: AbortSignal.any([host.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
+      idempotencyKey: call.idempotencyKey,
+      sha256: host.sha256,
+    });
+    if (outcome.status === 'failed') {
+      return { status: 'failed', error: outcome.error, dispatched: outcome.dispatched, reportedUsd: outcome.costUsd };
+    }
+    return { ...outcome, readPaths: call.riskClass === 'read' ? (tool.paths?.(args) ?? []) : [] };
+  } catch (cause) {
+    if (cause instanceof StorageUnavailable) throw cause;
+    const aborted = host.signal.aborted || (cause instanceof Error && (cause.name === 'AbortError' || cause.name === 'TimeoutError'));
+    if (aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
+    host.report(`tool ${call.tool} threw`, cause);
+    return failedCall('tool_error', `'${call.tool}' failed unexpectedly`, call.scope === 'external');
+  }
+}
+
+function failedCall(code: string, message: string, dispatched: boolean): Failed {
+  return { status: 'failed', error: { code, message, transient: false }, dispatched, reportedUsd: undefined };
+}
+
+/** Turns what a tool wants written into changes, and refuses what would not make a tree. */
+async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan, call: Call, outcome: Succeeded): Promise<SettleOutcome> {
+  const blobs = new Map<string, Uint8Array>();
+  const changes: [string, Change][] = [];
+  for (const write of outcome.writes ?? []) {
+    if (write.kind === 'remove') {
+      changes.push([write.path, { kind: 'delete' }]);
+      continue;
+    }
+    const blob = host.sha256(write.bytes);
+    blobs.set(blob, write.bytes);
+    changes.push([write.path, { kind: 'write', mode: write.mode, blob, sizeBytes: write.bytes.byteLength }]);
+  }
+  const merged = applyChanges(await workspace.baseTree(plan), new Map([...plan.changes, ...changes]));
+  if (!merged.ok) {
+    return { status: 'failed', error: { code: 'invalid_tree', message: merged.error.message, transient: false }, dispatched: call.scope === 'external', reportedUsd: outcome.costUsd };
+  }
+  return {
+    status: 'succeeded',
+    result: outcome.result,
+    changes,
+    blobs,
+    readPaths: outcome.readPaths,
+    reportedUsd: outcome.costUsd,
+    taint: outcome.taint ?? null,
+  };
+}
+
+/** Sends the changes to the project and commits them against the head that was shown. The same apply again answers the first outcome. */
+async function applyToProject(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
+  const { apply } = plan;
+  if (apply === null) return false;
+  const applyId = apply.id;
+  if (apply.diff.base === apply.diff.result) {
+    return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'applied', head: apply.diff.base, previous: apply.diff.base, files: 0 } }).ok;
+  }
+  if (parts.project === null) {
+    return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: 'the plan has no project to apply to' } }).ok;
+  }
+  const { changes } = await workspace.diff(plan);
+  const entries = [...changes].map(([path, change]): TreeChange => ({
+    path,
+    entry: change.kind === 'delete' ? null : { mode: change.mode, blob: change.blob, sizeBytes: change.sizeBytes },
+  }));
+  const missing = await parts.project.missingBlobs(entries.flatMap(({ entry }) => (entry === null ? [] : [entry.blob])));
+  for (const batch of batches(missing, host)) {
+    const put = await parts.project.putBlobs(batch);
+    if (!put.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: put.error.message } }).ok;
+  }
+  // The plan may have been cancelled while blobs travelled; from the commit on there is no way back.
+  if (host.plan()?.apply?.id !== applyId || host.plan()?.terminal === true) return false;
+  const committed = await parts.project.commit({
+    commitId: applyId,
+    expectedHead: apply.diff.base,
+    mode: 'patch',
+    changes: entries,
+    message: `${plan.action.name} (plan ${plan.id})`,
+    by: plan.id,
+  });
+  if (!committed.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: committed.error.message } }).ok;
+  const { value } = committed;
+  return host.execute({
+    type: 'finish_apply',
+    applyId,
+    outcome: value.status === 'moved' ? { status: 'moved', head: value.head } : { status: 'applied', head: value.head, previous: value.previous, files: value.files },
+  }).ok;
+}
+
+function* batches(digests: readonly string[], host: PlanHost): Generator<readonly { readonly digest: string; readonly bytes: Uint8Array }[]> {
+  let batch: { digest: string; bytes: Uint8Array }[] = [];
+  let size = 0;
+  for (const digest of digests) {
+    const bytes = host.blob(digest);
+    if (bytes === null) continue;
+    if (size + bytes.byteLength > MAX_PUT_BATCH_BYTES && batch.length > 0) {
+      yield batch;
+      batch = [];
+      size = 0;
+    }
+    batch.push({ digest, bytes });
+    size += bytes.byteLength;
+  }
+  if (batch.length > 0) yield batch;
+}

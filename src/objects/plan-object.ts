@@ -1,0 +1,353 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { AuditRow, AuditStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
+import { auditEntryOf } from '../core/plan/audit.ts';
+import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
+import type { Command, CreateCommand } from '../core/plan/commands.ts';
+import { decide } from '../core/plan/decide.ts';
+import type { LogRow } from '../core/plan/events.ts';
+import { evolve } from '../core/plan/evolve.ts';
+import { nextTask } from '../core/plan/next-task.ts';
+import { type Plan, pendingApprovals } from '../core/plan/plan.ts';
+import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
+import { taskStateOf } from '../core/plan/task-state.ts';
+import type { Refusal } from '../core/refusal.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import { PlanWorkspace } from '../engine/plan-workspace.ts';
+import { type EngineParts, type PlanHost, runPlan } from '../engine/run-plan.ts';
+import { PlanStore, sha256 } from './plan/plan-store.ts';
+
+/** What the object needs from the rest of the deployment. */
+export interface PlanObjectParts {
+  readonly index: PlanIndex;
+  readonly audit: AuditStore;
+  readonly projects: Projects;
+  readonly toolbox: EngineParts['toolbox'];
+  readonly findActor: EngineParts['findActor'];
+}
+
+/** Steps run for so long in one alarm; the next alarm goes on. */
+const WORK_MS = 10_000;
+
+/** If the process dies, the plan is looked at again after this; alarms of one object never overlap, so a long call is not doubled. */
+const WATCHDOG_MS = 5_000;
+
+const FLUSH_RETRY_MS = 5_000;
+const FLUSH_BATCH = 200;
+
+/**
+ * One plan: isolated, single-writer, asleep while it waits (design sections 1 and 3).
+ *
+ * Promise: a command is decided and committed in one synchronous transaction; what it opened is done by the alarm loop; whatever was
+ * acknowledged survives a crash at any point, and no step of a script is performed twice.
+ */
+export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> implements PlanHost {
+  readonly sha256 = sha256;
+  private readonly store: PlanStore;
+  private current: Plan | null;
+  private workspace: PlanWorkspace | null = null;
+  private abort = new AbortController();
+  private isWorking = false;
+  private flushing: Promise<void> | null = null;
+
+  /** Bindings of this deployment; called when something is needed, never in the constructor. */
+  protected abstract parts(): PlanObjectParts;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.store = new PlanStore(ctx.storage.sql);
+    this.current = this.store.load();
+    this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
+    if (this.current !== null) {
+      const plan = this.current;
+      // Whoever wakes the object re-arms it: an alarm that was lost must not leave a plan asleep for ever.
+      void this.ctx.blockConcurrencyWhile(async () => {
+        const alarm = await this.ctx.storage.getAlarm();
+        const at = this.wakeAt(plan);
+        if (at !== null && (alarm === null || alarm < this.nowMs())) await this.ctx.storage.setAlarm(Math.max(at, this.nowMs()));
+      });
+    }
+  }
+
+  /* ---------------------------------------------------------------- RPC */
+
+  async create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>> {
+    const result = this.execute(command);
+    if (!result.ok) return result;
+    await this.flush();
+    return ok(this.snapshot());
+  }
+
+  /** Null: there is no such plan here. */
+  async command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null> {
+    if (this.current === null) return null;
+    const result = this.execute(command);
+    await this.flush();
+    return result.ok ? ok(this.snapshot()) : result;
+  }
+
+  async read(): Promise<PlanSnapshot | null> {
+    return this.current === null ? null : this.snapshot();
+  }
+
+  async log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null> {
+    return this.current === null ? null : [...this.store.rows(afterSeq, limit)];
+  }
+
+  async diff(): Promise<PlanDiff | null> {
+    if (this.current === null) return null;
+    const { input, diff } = await this.files().diff(this.current);
+    return {
+      digest: input.digest,
+      base: input.base,
+      result: input.result,
+      files: diff.files.map(({ patch: _patch, ...file }) => file),
+      additions: input.additions,
+      deletions: input.deletions,
+      patch: input.patch,
+    };
+  }
+
+  async verify(): Promise<ChainVerdict | null> {
+    const plan = this.current;
+    if (plan === null) return null;
+    return verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.store.rows(0, Number.MAX_SAFE_INTEGER));
+  }
+
+  async wake(): Promise<void> {
+    if (this.current === null) return;
+    const at = this.wakeAt(this.current);
+    if (at !== null && !this.isWorking) await this.ctx.storage.setAlarm(Math.max(at, this.nowMs()));
+  }
+
+  /** The feed: a hibernating WebSocket, so that a follower costs nothing while nothing happens. `?after=` resumes behind a row. */
+  override async fetch(request: Request): Promise<Response> {
+    const plan = this.current;
+    if (plan === null) return new Response(null, { status: 404 });
+    if (request.headers.get('upgrade') !== 'websocket') return new Response(null, { status: 426 });
+    const after = new URL(request.url).searchParams.get('after');
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.ctx.acceptWebSocket(server);
+    if (after === null) send(server, { kind: 'snapshot', snapshot: this.snapshot() });
+    else for (const update of this.updatesAfter(Number(after))) send(server, { kind: 'update', update });
+    if (plan.terminal) server.close(1000, 'ended');
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    socket.close();
+  }
+
+  /* ---------------------------------------------------------------- the loop */
+
+  override async alarm(): Promise<void> {
+    if (this.isWorking || this.current === null) return;
+    this.isWorking = true;
+    try {
+      await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
+      await runPlan(this, this.engine(), this.files(), WORK_MS);
+      await this.flush();
+    } catch (cause) {
+      this.report('the plan loop failed', cause);
+    } finally {
+      this.isWorking = false;
+      await this.rearm();
+    }
+  }
+
+  plan(): Plan | null {
+    return this.current;
+  }
+
+  /** Decides against the state at this moment and commits in one transaction; there is no wait between reading and writing. */
+  execute(command: Command): Result<null, Refusal> {
+    const before = this.current;
+    const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
+    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue });
+    const { rows, plan } = decided;
+    if (rows.length === 0 || plan === null) return decided.result;
+    const tooLarge = [...decided.blobs.values()].find((bytes) => bytes.byteLength > MAX_BLOB_BYTES);
+    if (tooLarge !== undefined) {
+      return err({ kind: 'too_large', message: `a value has ${tooLarge.byteLength} bytes; at most ${MAX_BLOB_BYTES} are kept in one piece`, limitBytes: MAX_BLOB_BYTES });
+    }
+    this.ctx.storage.transactionSync(() => {
+      this.store.append(rows, decided.blobs, plan);
+      if (!this.isWorking) {
+        const at = this.wakeAt(plan);
+        if (at !== null) void this.ctx.storage.setAlarm(Math.max(at, this.nowMs()));
+      }
+    });
+    this.current = plan;
+    if (plan.terminal && before?.terminal !== true) this.abort.abort();
+    this.publish(before, rows);
+    if (this.isWorking) void this.flush();
+    return decided.result;
+  }
+
+  blob(digest: string): Uint8Array | null {
+    return this.store.blob(digest);
+  }
+
+  nowMs(): number {
+    return Date.now();
+  }
+
+  get signal(): AbortSignal {
+    return this.abort.signal;
+  }
+
+  report(problem: string, cause: unknown): void {
+    console.error(JSON.stringify({ level: 'error', plan_id: this.current?.id, problem, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) }));
+  }
+
+  /* ---------------------------------------------------------------- inside */
+
+  private snapshot(): PlanSnapshot {
+    if (this.current === null) throw new Error('no plan');
+    return snapshotOf(this.current, (digest) => this.store.json(digest));
+  }
+
+  private engine(): EngineParts {
+    const { toolbox, findActor } = this.parts();
+    return { toolbox, findActor, project: this.project() };
+  }
+
+  private project() {
+    const plan = this.current;
+    return plan?.project ? this.parts().projects.project(plan.org, plan.project.name) : null;
+  }
+
+  private files(): PlanWorkspace {
+    this.workspace ??= new PlanWorkspace({ project: this.project(), ownBlob: (digest) => this.store.blob(digest), sha256 });
+    return this.workspace;
+  }
+
+  /** When this plan has something to do next; now if the outbox is behind. */
+  private wakeAt(plan: Plan): number | null {
+    const now = this.nowMs();
+    const task = nextTask(plan, now);
+    const due = task.kind === 'sleep' ? task.atMs : now;
+    const outbox = this.store.flushedSeq() < plan.seq ? now + FLUSH_RETRY_MS : null;
+    return due === null ? outbox : outbox === null ? due : Math.min(due, outbox);
+  }
+
+  private async rearm(): Promise<void> {
+    try {
+      const at = this.current === null ? null : this.wakeAt(this.current);
+      if (at === null) await this.ctx.storage.deleteAlarm();
+      else await this.ctx.storage.setAlarm(at <= this.nowMs() ? this.nowMs() + 1 : at);
+    } catch (cause) {
+      this.report('the alarm could not be set', cause);
+    }
+  }
+
+  private publish(before: Plan | null, rows: readonly LogRow[]): void {
+    const sockets = this.ctx.getWebSockets();
+    if (sockets.length === 0) return;
+    let state = before;
+    for (const row of rows) {
+      const after = evolve(state, row);
+      const update = updateOf(state, row, after, (digest) => this.store.json(digest));
+      state = after;
+      if (update === null) continue;
+      for (const socket of sockets) send(socket, { kind: 'update', update });
+    }
+    if (state?.terminal === true) for (const socket of sockets) socket.close(1000, 'ended');
+  }
+
+  private *updatesAfter(seq: number): Generator<PlanUpdate> {
+    let state: Plan | null = null;
+    for (const row of this.store.rows(0, Number.MAX_SAFE_INTEGER)) {
+      const after = evolve(state, row);
+      const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
+      state = after;
+      if (update !== null) yield update;
+    }
+  }
+
+  /** Brings index and audit trail in D1 up to the log; one at a time, and again while there is more. Failures are retried by the alarm. */
+  private flush(): Promise<void> {
+    this.flushing ??= this.flushAll().finally(() => {
+      this.flushing = null;
+    });
+    return this.flushing;
+  }
+
+  private async flushAll(): Promise<void> {
+    try {
+      for (;;) {
+        const plan = this.current;
+        if (plan === null) return;
+        const from = this.store.flushedSeq();
+        if (from >= plan.seq) return;
+        const rows = [...this.store.rows(from, FLUSH_BATCH)];
+        const last = rows.at(-1);
+        if (last === undefined) return;
+        const { index, audit } = this.parts();
+        const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
+        if (entries.length > 0) await audit.append(entries);
+        await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
+        this.store.setFlushedSeq(last.seq);
+      }
+    } catch (cause) {
+      this.report('the outbox could not be flushed; it is retried', cause);
+    }
+  }
+
+  private wakeAtForIndex(plan: Plan): string | null {
+    const task = nextTask(plan, this.nowMs());
+    const at = task.kind === 'sleep' ? task.atMs : this.nowMs();
+    return at === null ? null : new Date(at).toISOString();
+  }
+}
+
+/** A value of a plan fits one row of its store. */
+const MAX_BLOB_BYTES = 1_500_000;
+
+function send(socket: WebSocket, item: PlanFeedItem): void {
+  try {
+    socket.send(JSON.stringify(item));
+  } catch {
+    // The follower is gone; the platform reports its close.
+  }
+}
+
+function auditRowOf(plan: Plan, row: LogRow): AuditRow | null {
+  const entry = auditEntryOf(row);
+  return entry === null
+    ? null
+    : {
+        org: plan.org,
+        planId: plan.id,
+        seq: entry.seq,
+        at: entry.timestamp,
+        eventType: entry.eventType,
+        guardName: entry.guardName,
+        result: entry.result,
+        reason: entry.reason,
+        actorKind: entry.actor.kind,
+        actorId: entry.actor.id,
+        context: entry.context,
+        hash: entry.hash,
+      };
+}
+
+export function indexRowOf(plan: Plan, wakeAt: string | null): PlanIndexRow {
+  return {
+    org: plan.org,
+    planId: plan.id,
+    sessionId: plan.sessionId,
+    actionName: plan.action.name,
+    project: plan.project?.name ?? null,
+    profile: plan.profile.name,
+    phase: plan.phase,
+    state: plan.state,
+    taskState: taskStateOf(plan),
+    createdBy: plan.requester.id,
+    createdAt: plan.createdAt,
+    updatedAt: plan.updatedAt,
+    statusAt: plan.statusAt,
+    seq: plan.seq,
+    wakeAt,
+    pendingApprovals: pendingApprovals(plan).length,
+  };
+}

@@ -1,4 +1,4 @@
-import type { Schema } from '@cfworker/json-schema';
+import type { OutputUnit, Schema } from '@cfworker/json-schema';
 import { Validator } from '@cfworker/json-schema';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { FieldIssue } from '../refusal.ts';
@@ -49,7 +49,7 @@ export function violations(schema: JsonObject, value: JsonValue, root: string): 
   const issues = new Map<string, FieldIssue>();
   for (const unit of outcome.errors) {
     if (WRAPPERS.has(unit.keyword)) continue;
-    const issue = issueOf(unit.keyword, unit.error, fieldOf(unit.instanceLocation, root), value, unit.instanceLocation);
+    const issue = issueOf(unit, fieldOf(unit.instanceLocation, root), schema, value);
     issues.set(`${issue.field}\n${issue.message}`, issue);
     if (issues.size >= MAX_ISSUES) break;
   }
@@ -75,7 +75,12 @@ const WRAPPERS: ReadonlySet<string> = new Set([
   '$ref',
 ]);
 
-function issueOf(keyword: string, text: string, field: string, root: JsonValue, pointer: string): FieldIssue {
+function issueOf(
+  { keyword, error: text, instanceLocation, keywordLocation }: OutputUnit,
+  field: string,
+  schema: JsonObject,
+  root: JsonValue,
+): FieldIssue {
   switch (keyword) {
     case 'false':
       return { field, message: 'is not known here' };
@@ -85,8 +90,11 @@ function issueOf(keyword: string, text: string, field: string, root: JsonValue, 
     }
     case 'type': {
       const expected = /Expected "(.*)"\.$/s.exec(text)?.[1]?.replaceAll('", "', ' or ') ?? 'of another type';
-      return { field, message: `must be ${expected}, not ${typeName(valueAt(root, pointer))}` };
+      return { field, message: `must be ${expected}, not ${typeName(valueAt(root, instanceLocation))}` };
     }
+    case 'pattern':
+      // References are in their place, so the location leads to the keyword.
+      return { field, message: `must match ${String(valueAt(schema, keywordLocation) ?? 'the pattern')}` };
     default:
       return { field, message: text.replace(/^Instance /, 'the value ') };
   }

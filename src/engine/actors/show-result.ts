@@ -22,7 +22,10 @@ function textOf(command: Command, value: JsonValue): string | null {
     case 'list':
       return lines(value, 'entries', 'This folder is empty.', (entry) => {
         const path = String(member(entry, 'path'));
-        if (member(entry, 'kind') === 'directory') return `${path}/ (${String(member(entry, 'files') ?? '?')} files)`;
+        if (member(entry, 'kind') === 'directory') {
+          const files = member(entry, 'files');
+          return `${path}/ (${String(files ?? '?')} ${files === 1 ? 'file' : 'files'})`;
+        }
         return `${path} (${String(member(entry, 'size_bytes') ?? '?')} bytes)`;
       });
     case 'search':

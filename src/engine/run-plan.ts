@@ -3,7 +3,7 @@
  * except what was read before it; every command is decided against the state at its own moment (design sections 4 and 8).
  */
 import type { ProjectPort, TreeChange } from '../app/ports.ts';
-import { StorageUnavailable } from '../app/storage-unavailable.ts';
+import { StorageUnavailable } from '../app/ports.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';

@@ -1,5 +1,5 @@
 import type { ProjectPort, Projects } from '../app/ports.ts';
-import { StorageUnavailable } from '../app/storage-unavailable.ts';
+import { StorageUnavailable } from '../app/ports.ts';
 
 /** What an object of one project offers over RPC: the port, and a read of blobs that stays within one message. */
 export type ProjectRpc = ProjectPort & {
@@ -51,7 +51,7 @@ async function readAll(rpc: ProjectRpc, digests: readonly string[]): Promise<Rea
 }
 
 /** An object that was reset, is overloaded or cannot be reached is a store that is unavailable; what its code throws stays a bug. */
-async function reachObject<T>(operation: string, call: () => Promise<T>): Promise<T> {
+export async function reachObject<T>(operation: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {

@@ -1,6 +1,6 @@
 import type { PlanFeedItem, PlanPort, Plans } from '../app/ports.ts';
-import { StorageUnavailable } from '../app/storage-unavailable.ts';
-import { objectName, reach } from './objects.ts';
+import { StorageUnavailable } from '../app/ports.ts';
+import { objectName, reachObject as reach } from './objects.ts';
 
 /** What a plan's object offers over RPC. */
 type PlanRpc = Omit<PlanPort, 'follow'> & { fetch(request: Request): Promise<Response> };
@@ -12,16 +12,17 @@ const RECONNECT_MS = 200;
 export function makePlans(namespace: DurableObjectNamespace): Plans {
   return {
     plan(org, planId) {
-      const rpc = namespace.getByName(objectName(org, 'plan', planId)) as unknown as PlanRpc;
+      // A stub stays broken after its object was reset, so each call takes a new one.
+      const open = (): PlanRpc => namespace.getByName(objectName(org, 'plan', planId)) as unknown as PlanRpc;
       return {
-        create: (command) => reach('plans.create', () => rpc.create(command)),
-        command: (command) => reach('plans.command', () => rpc.command(command)),
-        read: () => reach('plans.read', () => rpc.read()),
-        log: (afterSeq, limit) => reach('plans.log', () => rpc.log(afterSeq, limit)),
-        diff: () => reach('plans.diff', () => rpc.diff()),
-        verify: () => reach('plans.verify', () => rpc.verify()),
-        wake: () => reach('plans.wake', () => rpc.wake()),
-        follow: (options) => follow(rpc, options),
+        create: (command) => reach('plans.create', () => open().create(command)),
+        command: (command) => reach('plans.command', () => open().command(command)),
+        read: () => reach('plans.read', () => open().read()),
+        log: (afterSeq, limit) => reach('plans.log', () => open().log(afterSeq, limit)),
+        diff: () => reach('plans.diff', () => open().diff()),
+        verify: () => reach('plans.verify', () => open().verify()),
+        wake: () => reach('plans.wake', () => open().wake()),
+        follow: (options) => follow(open, options),
       };
     },
   };
@@ -29,15 +30,15 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
 
 type FollowOptions = Parameters<PlanPort['follow']>[0];
 
-async function follow(rpc: PlanRpc, options: FollowOptions): Promise<AsyncIterable<PlanFeedItem> | null> {
-  const socket = await connect(rpc, options.afterSeq);
-  return socket === null ? null : deliver(rpc, socket, options);
+async function follow(open: () => PlanRpc, options: FollowOptions): Promise<AsyncIterable<PlanFeedItem> | null> {
+  const socket = await connect(open, options.afterSeq);
+  return socket === null ? null : deliver(open, socket, options);
 }
 
 /** Null: no such plan. */
-async function connect(rpc: PlanRpc, afterSeq: number | null): Promise<WebSocket | null> {
+async function connect(open: () => PlanRpc, afterSeq: number | null): Promise<WebSocket | null> {
   const url = afterSeq === null ? 'https://plan/feed' : `https://plan/feed?after=${afterSeq}`;
-  const response = await reach('plans.follow', () => rpc.fetch(new Request(url, { headers: { upgrade: 'websocket' } })));
+  const response = await reach('plans.follow', () => open().fetch(new Request(url, { headers: { upgrade: 'websocket' } })));
   if (response.status === 404) return null;
   const socket = response.webSocket;
   if (socket === null) throw new StorageUnavailable('plans.follow', new Error(`status ${response.status}`));
@@ -46,7 +47,7 @@ async function connect(rpc: PlanRpc, afterSeq: number | null): Promise<WebSocket
 }
 
 /** Items in the order of the log, each once, over any number of connections. Ends when the plan has ended, on abort, and after `maxMs`. */
-async function* deliver(rpc: PlanRpc, first: WebSocket, { afterSeq, signal, maxMs }: FollowOptions): AsyncGenerator<PlanFeedItem> {
+async function* deliver(open: () => PlanRpc, first: WebSocket, { afterSeq, signal, maxMs }: FollowOptions): AsyncGenerator<PlanFeedItem> {
   const deadline = Date.now() + maxMs;
   let seen = afterSeq;
   let socket: WebSocket | null = first;
@@ -59,7 +60,7 @@ async function* deliver(rpc: PlanRpc, first: WebSocket, { afterSeq, signal, maxM
     });
     if (!lost || signal.aborted || Date.now() >= deadline) return;
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS * (1 + Math.random())));
-    socket = await connect(rpc, seen);
+    socket = await connect(open, seen);
   }
 }
 

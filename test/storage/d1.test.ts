@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers';
 import { getTableColumns, getTableName, is } from 'drizzle-orm';
 import { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { describe, expect, it } from 'vitest';
-import { StorageUnavailable } from '../../src/app/storage-unavailable.ts';
+import { StorageUnavailable } from '../../src/app/ports.ts';
 import { makeActionStore } from '../../src/storage/d1/action-store.ts';
 import { makeAuditStore } from '../../src/storage/d1/audit-store.ts';
 import { makeConfigStore } from '../../src/storage/d1/config-store.ts';

@@ -1,4 +1,4 @@
-import { StorageUnavailable } from '../../app/storage-unavailable.ts';
+import { StorageUnavailable } from '../../app/ports.ts';
 
 /**
  * Runs one call to D1. Whatever D1 throws becomes `StorageUnavailable`, except what would fail in the same way for ever

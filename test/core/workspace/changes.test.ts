@@ -72,6 +72,22 @@ describe('changes over a tree', () => {
     );
   });
 
+  it('keep a change of the mode alone, and drop what writes the same again', () => {
+    const base = treeOf({ a: 'x', b: 'y' });
+    const same = write('x');
+    const executable: Change = same.kind === 'write' ? { ...same, mode: '100755' } : same;
+    expect([
+      ...normaliseChanges(
+        base,
+        new Map([
+          ['a', executable],
+          ['b', write('y')],
+          ['c', { kind: 'delete' as const }],
+        ]),
+      ),
+    ]).toEqual([['a', executable]]);
+  });
+
   it('keep the last word on a path, in the order of paths', () => {
     const changes = withChange(withChange(withChange(NO_CHANGES, 'b', write('1')), 'a', write('2')), 'b', { kind: 'delete' });
     expect([...changes]).toEqual([

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { changesBetween } from '../../../src/core/workspace/changes.ts';
+import { type Change, changesBetween } from '../../../src/core/workspace/changes.ts';
 import { blobsNeeded, diffDigest, diffTrees, patchOf, type TreeDiff } from '../../../src/core/workspace/diff.ts';
 import { type Tree, treeDigest } from '../../../src/core/workspace/tree.ts';
 import { anyFiles, bytesOf, contentOf, entryOf, sha256, type TestFile, type TestFiles, treeOf } from './trees.ts';
@@ -73,7 +73,7 @@ describe('the patch of a diff', () => {
       fc.property(anyFiles, anyFiles, (before, after) => {
         expect([...applyWithGit(before, patchOf(diff(before, after))).entries]).toEqual([...treeOf(after).entries]);
       }),
-      { numRuns: 120 },
+      { numRuns: 80 },
     );
   }, 60_000);
 
@@ -89,6 +89,7 @@ describe('the patch of a diff', () => {
     ['a rename, an edit and a mode', { old: lines(20) }, { new: { content: lines(20).replace('line 7', 'x'), mode: '100755' } }],
     ['a mode only', { a: 'x' }, { a: { content: 'x', mode: '100755' } }],
     ['a link in the place of a file', { a: 'x\n', b: 'y' }, { a: { content: 'b', mode: '120000' }, b: 'y' }],
+    ['a link with the same bytes as the file it replaces', { a: 'nowhere' }, { a: { content: 'nowhere', mode: '120000' } }],
     ['a directory in the place of a file', { a: 'x\n' }, { 'a/b': 'y\n' }],
     ['a file in the place of a directory', { 'a/b': 'y\n' }, { a: 'x\n' }],
     ['two files that change places', { a: lines(5, 'a'), b: lines(5, 'b') }, { a: lines(5, 'b'), b: lines(5, 'a') }],
@@ -120,6 +121,14 @@ describe('the patch of a diff', () => {
         '',
       ].join('\n'),
     );
+  });
+
+  it('marks the end of a name with spaces, quotes one with quotation marks, and names an empty side by line 0', () => {
+    const { files } = diff({ 'g"one': 'x' }, { 'n ew.ts': 'one\ntwo\n' });
+    expect(files.map((file) => file.patch)).toEqual([
+      'diff --git "a/g\\"one" "b/g\\"one"\ndeleted file mode 100644\n--- "a/g\\"one"\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n',
+      'diff --git a/n ew.ts b/n ew.ts\nnew file mode 100644\n--- /dev/null\n+++ b/n ew.ts\t\n@@ -0,0 +1,2 @@\n+one\n+two\n',
+    ]);
   });
 
   it('joins changes whose context meets and separates those further apart', () => {
@@ -265,6 +274,19 @@ describe('the digest of a diff', () => {
     const changes = changesBetween(base, current);
     const heads = { base: treeDigest(sha256, base), result: treeDigest(sha256, current) };
     expect(diffDigest(sha256, { ...heads, changes: new Map([...changes].reverse()) })).toBe(diffDigest(sha256, { ...heads, changes }));
+  });
+
+  it('covers what happened to each path, not only the heads', () => {
+    const change = { kind: 'write', mode: '100644', blob: sha256('x'), sizeBytes: 1 } as const;
+    const one = (path: string, over: Change) => diffDigest(sha256, { base: 'b', result: 'r', changes: new Map([[path, over]]) });
+    const digests = [
+      one('a', change),
+      one('b', change),
+      one('a', { ...change, mode: '100755' }),
+      one('a', { ...change, blob: sha256('y') }),
+      one('a', { kind: 'delete' }),
+    ];
+    expect(new Set(digests).size).toBe(digests.length);
   });
 
   it('differs when the base, a content, a mode or a path does', () => {

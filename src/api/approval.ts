@@ -22,8 +22,10 @@ export const approvalList = defineOperation({
 
 export const approvalDecide = defineOperation({
   name: '_cleveragents/approval/decide',
-  summary: 'Approve, deny or answer exactly one pending approval; only a human with the right to approve',
+  summary: 'Approve, deny or answer exactly one pending approval; only a human with the right to approve decides more than questions',
   role: 'approver',
+  // A question may be answered by whoever works with the plan; the state says which of the two it is.
+  alternativeRoles: ['operator'],
   freshKey: true,
   params: z
     .strictObject({

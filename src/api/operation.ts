@@ -39,6 +39,10 @@ export interface OperationCommand {
   readonly command: readonly string[];
   /** Parameters given by position, in order; all others are flags. */
   readonly positional?: readonly string[];
+  /** Shorter flags for members: flag → dotted path (`max-cost` → `guardrails.tool_budget`). */
+  readonly flagAliases?: Readonly<Record<string, string>>;
+  /** Members that are given as repeated `--<flag> name=value`: flag → member. */
+  readonly pairFlags?: Readonly<Record<string, string>>;
   /** Example argument lists for `--help`, without the command words. */
   readonly examples?: readonly string[];
 }

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { Guardrails } from '../core/guard-policy.ts';
 import { PHASES, STATES } from '../core/plan/plan.ts';
 import { DECISION_TYPES } from '../core/plan/proposal.ts';
 import { PROFILE_LEVELS } from '../core/profile.ts';
+import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import {
   digest,
@@ -35,7 +35,7 @@ export const planUse = defineOperation({
     project: optional(nameReference.meta({ description: 'Project that the plan works on' })),
     automation_profile: optional(nameReference.meta({ description: 'Automation profile; wins over action, project and config' })),
     environment_profile: optional(nameReference.meta({ description: "Profile of the caller's environment; the lowest level" })),
-    guardrails: optional(Guardrails.meta({ description: 'Limits of this plan; they tighten its profile, never loosen it' })),
+    guardrails: optional(guardrailParams),
     session_id: optional(sessionId),
     idempotency_key: optional(text(256).meta({ description: 'The same key and body answer the same plan, for 7 days' })),
   }),
@@ -45,6 +45,8 @@ export const planUse = defineOperation({
   cli: {
     command: ['plan', 'use'],
     positional: ['action_name'],
+    flagAliases: { 'max-cost': 'guardrails.tool_budget', 'max-tool-calls': 'guardrails.max_tool_calls_per_step' },
+    pairFlags: { arg: 'arguments' },
     examples: ['commands --arg text="read README.md"', 'refactor --project web --automation-profile supervised --max-cost 2'],
   },
 });

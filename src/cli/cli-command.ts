@@ -1,0 +1,150 @@
+import { approvalDecide } from '../api/approval.ts';
+import type { Operation } from '../api/operation.ts';
+import { OPERATION_NAMES, OPERATIONS, type OperationName } from '../api/operations.ts';
+import { decideShown } from './approval-commands.ts';
+import { type CommandContext, checkedParams } from './command-context.ts';
+import { EXIT } from './exit-code.ts';
+import { type Flag, flagsOf } from './flags.ts';
+import type { Outcome } from './output.ts';
+import { exportProject } from './project-export.ts';
+import { importProject } from './project-import.ts';
+import { renderApproval } from './render/approval.ts';
+import { renderGeneric } from './render/generic.ts';
+import { printable } from './render/style.ts';
+import { ROW_VIEWS, type RowView } from './row-views.ts';
+
+/** One command of `agents` as data; `program.ts` hands the list to the parser. */
+export interface CliCommand {
+  /** Words after `agents`. */
+  readonly words: readonly string[];
+  readonly summary: string;
+  readonly positional: readonly Flag[];
+  readonly flags: readonly Flag[];
+  readonly examples: readonly string[];
+  /** Asks before it decides; gets `--yes`. */
+  readonly asks: boolean;
+  readonly run: (context: CommandContext) => Promise<Omit<Outcome, 'notes'>>;
+}
+
+/** All commands: one per row that names a command, and those that need several calls. */
+export function cliCommands(): readonly CliCommand[] {
+  return [
+    ...OPERATION_NAMES.filter((name) => operationOf(name).cli !== undefined).map(rowCommand),
+    ...approvalCommands(),
+    ...projectCommands(),
+  ];
+}
+
+const operationOf = (name: OperationName): Operation => OPERATIONS[name];
+
+function rowCommand<N extends OperationName>(name: N): CliCommand {
+  const operation: Operation & { readonly name: N } = { ...operationOf(name), name };
+  const view: RowView<N> = ROW_VIEWS[name] ?? {};
+  const flags = flagsOf(operation).filter((flag) => !(view.hidden ?? []).includes(flag.name));
+  const positional = (operation.cli?.positional ?? []).flatMap((member) => flags.filter((flag) => flag.path.join('.') === member));
+  return {
+    words: operation.cli?.command ?? [],
+    summary: operation.summary,
+    positional,
+    flags: flags.filter((flag) => !positional.includes(flag)),
+    examples: operation.cli?.examples ?? [],
+    asks: view.asks === true,
+    run: async (context) => {
+      const params = view.prepare === undefined ? context.params : await view.prepare(context);
+      const result = await context.client.call(name, checkedParams(operation, params));
+      const raw = view.raw?.(result);
+      return {
+        exitCode: view.exitCode?.(result) ?? EXIT.ok,
+        data: result,
+        render: (style) => view.render?.(result, style) ?? renderGeneric(result, style),
+        ...(raw === undefined ? {} : { raw }),
+      };
+    },
+  };
+}
+
+const argument = (name: string, description: string): Flag => ({
+  name: name.replaceAll('_', '-'),
+  path: [name],
+  kind: 'text',
+  choices: null,
+  required: true,
+  description,
+});
+
+/** `approvals approve|deny|answer`: the row's own flags, with the decision as a word of the command. */
+function approvalCommands(): readonly CliCommand[] {
+  const flags = flagsOf(approvalDecide);
+  const only = (...members: readonly string[]): readonly Flag[] => flags.filter((flag) => members.includes(flag.path[0] ?? ''));
+  const id = argument('approval_id', 'Approval id: <plan id>.<number>');
+  const command = (
+    decision: 'approve' | 'deny' | 'answer',
+    rest: Pick<CliCommand, 'summary' | 'positional' | 'flags' | 'examples'>,
+  ): CliCommand => ({
+    ...rest,
+    words: ['approvals', decision],
+    asks: decision === 'approve',
+    run: async (context) => {
+      const decided = await decideShown(context, decision);
+      return {
+        exitCode: EXIT.ok,
+        data: decided,
+        render: (style) => `${renderApproval(decided.approval, style)}\n${printable(`plan ${decided.plan.phase}/${decided.plan.state}`)}`,
+      };
+    },
+  });
+  return [
+    command('approve', {
+      summary: 'Approve one thing: shows it first and sends the digest of what was shown',
+      positional: [id],
+      flags: only('reason', 'digest', 'text', 'grant'),
+      examples: ['01HXRCF1ABCDE12345678901AB.12', '01HXRCF1ABCDE12345678901AB.12 --cost-usd 0.50'],
+    }),
+    command('deny', {
+      summary: 'Deny one thing; the reason is told to the actor',
+      positional: [id],
+      flags: only('reason', 'digest', 'text'),
+      examples: ['01HXRCF1ABCDE12345678901AB.12 --reason "not this file"'],
+    }),
+    command('answer', {
+      summary: 'Answer a question',
+      positional: [id, argument('text', 'The answer, or one of the choices')],
+      flags: only('reason', 'digest'),
+      examples: ['01HXRCF1ABCDE12345678901AB.12 "use the second one"'],
+    }),
+  ];
+}
+
+/** `project import|export`: many calls behind one command. */
+function projectCommands(): readonly CliCommand[] {
+  const flag = (name: string, description: string, required: boolean): Flag => ({ ...argument(name, description), required });
+  return [
+    {
+      words: ['project', 'import'],
+      summary: 'Make a directory the head of a project; respects .gitignore, keeps the executable bit and links inside it',
+      positional: [argument('dir', 'Directory')],
+      flags: [
+        flag('name', 'Name of the project; it is made if it does not exist', true),
+        flag('message', 'Why; kept in the history', false),
+      ],
+      examples: ['. --name web'],
+      asks: false,
+      run: async (context) => {
+        const result = await importProject(context);
+        return { exitCode: EXIT.ok, data: result, render: (style) => renderGeneric({ ...result, skipped: result.skipped.length }, style) };
+      },
+    },
+    {
+      words: ['project', 'export'],
+      summary: "Write the project's head into a new or empty directory",
+      positional: [argument('name', 'Name of the project'), argument('dir', 'Directory')],
+      flags: [],
+      examples: ['web ./web-result'],
+      asks: false,
+      run: async (context) => {
+        const result = await exportProject(context);
+        return { exitCode: EXIT.ok, data: result, render: (style) => renderGeneric(result, style) };
+      },
+    },
+  ];
+}

@@ -36,7 +36,7 @@ export default defineConfig({
         plugins: [
           cloudflareTest(async () => ({
             main: './test/worker/test-worker.ts',
-            wrangler: { configPath: './wrangler.jsonc' },
+            wrangler: { configPath: './wrangler.toml' },
             miniflare: { bindings: { TEST_MIGRATIONS: await readD1Migrations('./migrations') } },
           })),
         ],

@@ -8,7 +8,7 @@ import { REPOSITORY } from '../src/cli/build-worker.ts';
 const LIMIT_KIB = 1024;
 
 const wrangler = join(REPOSITORY, 'node_modules/wrangler/bin/wrangler.js');
-const child = spawn(process.execPath, [wrangler, 'deploy', '--dry-run', '--config', join(REPOSITORY, 'wrangler.jsonc')], {
+const child = spawn(process.execPath, [wrangler, 'deploy', '--dry-run', '--config', join(REPOSITORY, 'wrangler.toml')], {
   cwd: REPOSITORY,
   stdio: ['ignore', 'pipe', 'inherit'],
   env: {

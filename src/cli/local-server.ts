@@ -24,7 +24,7 @@ export interface LocalServerOptions {
   readonly bundlePath: string;
   /** Turns authentication off (`AUTH_MODE=open`). Safe only because the socket is a loopback socket. */
   readonly open?: boolean;
-  /** Variables that replace or join those of wrangler.jsonc. */
+  /** Variables that replace or join those of wrangler.toml. */
   readonly bindings?: Readonly<Record<string, string>>;
   /** Receives one line per log entry of the Worker or the runtime. Default: standard error. */
   readonly log?: (line: string) => void;

@@ -1,18 +1,18 @@
 /**
- * wrangler.jsonc in the shape that the local runtime takes. Loading wrangler for this would cost more than a second of every first
+ * wrangler.toml in the shape that the local runtime takes. Loading wrangler for this would cost more than a second of every first
  * start; a test holds the two translations equal. A key that is not known here is an error, never ignored in silence.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MiniflareOptions } from 'miniflare';
+import { parse } from 'smol-toml';
 import * as z from 'zod';
 import { REPOSITORY } from './build-worker.ts';
 
-/** The part of a miniflare Worker's configuration that wrangler.jsonc decides. The bundle is added by the server. */
+/** The part of a miniflare Worker's configuration that wrangler.toml decides. The bundle is added by the server. */
 export type WorkerConfig = Omit<MiniflareOptions['workers'][number]['config'], 'manifest'>;
 
 const WranglerFile = z.strictObject({
-  $schema: z.string(),
   name: z.string(),
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
@@ -30,11 +30,11 @@ const WranglerFile = z.strictObject({
   observability: z.unknown(),
 });
 
-/** Reads wrangler.jsonc. `variables` replace or join its `vars`. Throws with the names of keys that cannot be translated. */
+/** Reads wrangler.toml. `variables` replace or join its `vars`. Throws with the names of keys that cannot be translated. */
 export async function readWorkerConfig(variables: Readonly<Record<string, string>> = {}): Promise<WorkerConfig> {
-  const text = await readFile(join(REPOSITORY, 'wrangler.jsonc'), 'utf8');
-  const parsed = WranglerFile.safeParse(JSON.parse(text.replaceAll(/^\s*\/\/.*$/gm, '')));
-  if (!parsed.success) throw new Error(`wrangler.jsonc: ${z.prettifyError(parsed.error)}`);
+  const text = await readFile(join(REPOSITORY, 'wrangler.toml'), 'utf8');
+  const parsed = WranglerFile.safeParse(parse(text));
+  if (!parsed.success) throw new Error(`wrangler.toml: ${z.prettifyError(parsed.error)}`);
   const file = parsed.data;
   const classes = file.migrations.flatMap((migration) => migration.new_sqlite_classes);
   return {

@@ -169,7 +169,7 @@ describe('a build', () => {
 });
 
 test('the local runtime gets the bindings, objects and triggers that wrangler would give it', async () => {
-  const { modulesRules: _rules, ...options } = unstable_getMiniflareWorkerOptions(join(REPOSITORY, 'wrangler.jsonc')).workerOptions;
+  const { modulesRules: _rules, ...options } = unstable_getMiniflareWorkerOptions(join(REPOSITORY, 'wrangler.toml')).workerOptions;
   const name = 'cleveragents-edge';
   const modules = [{ type: 'ESModule' as const, path: 'worker.js', contents: '' }];
   const config = convertV4MiniflareOptions({ workers: [{ ...options, name, modules }] }).workers[0]?.config;

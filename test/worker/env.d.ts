@@ -1,4 +1,4 @@
-/** What tests that run inside workerd see: the helpers of `cloudflare:test`, the bindings of wrangler.jsonc, and the migrations. */
+/** What tests that run inside workerd see: the helpers of `cloudflare:test`, the bindings of wrangler.toml, and the migrations. */
 /// <reference types="@cloudflare/vitest-plugin/types" />
 
 declare namespace Cloudflare {

@@ -2,7 +2,7 @@
  * The fold: `evolve(plan, row)` never refuses and reads nothing but its arguments, so replaying a log gives the state (design invariant 3).
  * `waiting` is derived here and nowhere else: a live plan waits exactly while something is pending.
  */
-import type { JsonValue } from '../json.ts';
+import { canonicalJson, type JsonValue } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
 import type { EventBodies, LogRow, Move } from './events.ts';
@@ -175,14 +175,14 @@ function pendingIds(plan: Plan): string {
 }
 
 function moved(plan: Plan, to: Move): Plan {
-  const terminal = to.terminal === true;
+  const next = { ...plan, phase: to.phase, state: to.state, terminal: to.terminal === true };
+  if (!next.terminal) return next;
+  // Nothing can be answered any more. What was not sent yet holds no money; what is on the way outside is settled late, as cost only.
+  const unsent = Object.values(plan.calls).filter((call) => call.status === 'authorised');
   return {
-    ...plan,
-    phase: to.phase,
-    state: to.state,
-    terminal,
-    // Nothing can be answered any more; what is still on the way outside is settled late, as cost only.
-    approvals: terminal ? plan.approvals.map((each) => (each.status === 'pending' ? { ...each, status: 'revoked' as const } : each)) : plan.approvals,
+    ...next,
+    approvals: plan.approvals.map((each) => (each.status === 'pending' ? { ...each, status: 'revoked' as const } : each)),
+    ledger: unsent.reduce((ledger, call) => valueOr(release(ledger, reservationId(call)), ledger), plan.ledger),
   };
 }
 
@@ -269,7 +269,10 @@ function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
   } else if (data.outcome !== 'unknown') {
     next = { ...next, ledger: valueOr(release(next.ledger, `${data.call_id}.${data.attempt}`), next.ledger) };
   }
-  if (data.late === true) return next;
+  if (data.late === true) {
+    // Closed, so that the same result cannot be counted twice; nothing else of it counts.
+    return withCall(next, data.call_id, (call) => (call.attempt === data.attempt ? { ...call, status: data.outcome } : call));
+  }
   const changes = new Map(next.changes);
   for (const [path, change] of data.changes) changes.set(path, change);
   return withCall(
@@ -280,7 +283,16 @@ function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
       tainted: next.tainted || data.taint !== null,
     },
     data.call_id,
-    (call) => ({ ...call, status: data.outcome, result: data.result, error: data.error, reason: data.reason, retryAt: data.retry_at }),
+    (call) => ({
+      ...call,
+      status: data.outcome,
+      result: data.result,
+      error: data.error,
+      reason: data.reason,
+      retryAt: data.retry_at,
+      // An approval is consumed once; what lets a repeat pass is something else.
+      approvalId: data.outcome === 'retrying' ? null : call.approvalId,
+    }),
   );
 }
 
@@ -300,18 +312,29 @@ function artifactProduced(plan: Plan, data: Body<'artifact_produced'>, at: strin
   return data.step === null ? next : inStep(next, data.step, data.cursor ?? plan.cursor);
 }
 
+/** Back to the start of the open step: the same step once more, which is neither a new step nor a new strategy. Anything else begins a phase again. */
 function restarted(plan: Plan, data: Body<'plan_restarted'>): Plan {
+  const repeated = repeatedStep(plan, data);
+  const isNewStrategy = data.to.phase === 'strategize' && repeated === null;
   const next = {
     ...plan,
     cursor: data.cursor,
     step: null,
+    stepsUsed: repeated !== null && plan.phase === 'execute' ? repeated.number - 1 : plan.stepsUsed,
+    results: isNewStrategy ? [] : plan.results,
     calls: {},
     callsInInvocation: 0,
     attempt: data.fresh_attempt ? plan.attempt + 1 : plan.attempt,
     approvals: plan.approvals.map((each) => (each.status === 'pending' ? { ...each, status: 'revoked' as const } : each)),
   };
-  const again = data.to.phase === 'strategize' ? supersede(next) : next;
+  const again = isNewStrategy ? supersede(next) : next;
   return moved(data.rebase === undefined ? again : rebased(again, data.rebase), data.to);
+}
+
+function repeatedStep({ step, phase }: Plan, { cursor, to }: Body<'plan_restarted'>): Step | null {
+  if (step === null || phase !== to.phase) return null;
+  const counts = step.kind === 'ask' || step.callIds.length > 0;
+  return counts && canonicalJson(step.startCursor) === canonicalJson(cursor) ? step : null;
 }
 
 function approvalOpened(plan: Plan, data: Body<'approval_opened'>): Plan {
@@ -347,7 +370,9 @@ function charged(ledger: PlanLedger, id: string, reported: JsonValue, chargedMic
 function answered(plan: Plan, approvalId: string, text: string): Plan {
   const approval = plan.approvals.find((each) => each.id === approvalId);
   if (approval?.kind !== 'question' || approval.subject.resume === undefined) return plan;
-  return withResult(plan, { stepId: approval.subject.resume.stepId, status: 'succeeded', values: [{ inline: text }], reason: null });
+  const { stepId } = approval.subject.resume;
+  const step = plan.step?.kind === 'ask' && plan.step.id === stepId ? { ...plan.step, kind: 'other' as const } : plan.step;
+  return withResult({ ...plan, step }, { stepId, status: 'succeeded', values: [{ inline: text }], reason: null });
 }
 
 /** A human let exactly these calls pass: the guards that had refused, and the batch's gate. */

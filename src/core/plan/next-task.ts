@@ -3,7 +3,7 @@ import { REMINDER_MS } from './decide/open-approval.ts';
 
 /** What the engine has to do next for a plan; derived from the state alone, so that a restart finds the same thing to do. */
 export type NextTask =
-  /** Something is due by time: expiry or reminder of an approval. */
+  /** Something is due by time: expiry or reminder of an approval, or a call that was sent when the plan ended. */
   | { readonly kind: 'tick' }
   /** An authorised call to perform, or one that was sent before a crash. */
   | { readonly kind: 'perform'; readonly call: Call }
@@ -15,7 +15,11 @@ export type NextTask =
   | { readonly kind: 'sleep'; readonly atMs: number | null };
 
 export function nextTask(plan: Plan, nowMs: number): NextTask {
-  if (plan.terminal) return { kind: 'sleep', atMs: null };
+  if (plan.terminal) {
+    // Found sent after the end, so whoever waited for the outcome is gone: its reservation is closed.
+    const isOpen = Object.values(plan.calls).some((call) => call.status === 'sent');
+    return isOpen ? { kind: 'tick' } : { kind: 'sleep', atMs: null };
+  }
   const pending = pendingApprovals(plan);
   const deadlines = pending.flatMap((approval) => {
     if (approval.expiresAt === null) return [];

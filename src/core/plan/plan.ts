@@ -281,7 +281,7 @@ export interface Plan {
   readonly headHash: string;
 }
 
-export function pendingApprovals(plan: Plan): readonly Approval[] {
+export function pendingApprovals(plan: Pick<Plan, 'approvals'>): readonly Approval[] {
   return plan.approvals.filter((approval) => approval.status === 'pending');
 }
 

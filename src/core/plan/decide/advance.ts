@@ -8,7 +8,7 @@ import { SYSTEM, type Work } from '../work.ts';
 import { phaseConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
 
-/** How often a plan goes back from a moved head by itself. */
+/** How often a plan goes back from a moved head by itself; after that a human is asked, whatever the confidence. */
 export const MAX_REVERSIONS = 3;
 
 /** Opens the phase gate that is due. Nothing happens while something is pending or the plan is at work. */
@@ -70,7 +70,6 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null,
     case 'apply/constrained': {
       if (head === null || plan.project === null) return;
       const subject = { reason: plan.failure?.last.message ?? 'The project has moved.', head, reversions: plan.reversions };
-      if (plan.reversions >= MAX_REVERSIONS) return;
       passGate(work, {
         gate: 'access_network',
         confidence: phaseConfidence(plan, 'access_network'),
@@ -79,6 +78,9 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null,
         subjectDigest: digestOf(sha256, subject),
         to: { phase: 'strategize', state: 'running' },
         onProceed: { rebase: { ...plan.project, base: head } },
+        ...(plan.reversions < MAX_REVERSIONS
+          ? {}
+          : { alwaysAsk: { guard: 'reversion_limit', reason: `The plan has gone back ${plan.reversions} times because the project moved. Remediation: decide whether it tries again.` } }),
       });
       return;
     }

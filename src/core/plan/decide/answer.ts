@@ -4,16 +4,18 @@
  */
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
+import { parseCostUsd } from '../../money.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Answer, Caller } from '../commands.ts';
 import { reservationId } from '../evolve.ts';
-import { type Approval, type Call, findApproval, type Grant, type Plan } from '../plan.ts';
+import { type Approval, type Call, findApproval, type Grant, pendingApprovals, type Plan } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
+import { advance } from './advance.ts';
 import { openGateIfDue, redecide } from './calls.ts';
 import { askNextStep } from './open-approval.ts';
 import { makeDecision } from './propose.ts';
-import { restart } from './restart.ts';
-import { chargeFor, settleCall } from './settle.ts';
+import { lastKnownHead, restart } from './restart.ts';
+import { abandonAllUnknown, chargeFor, openRetryGate, openUnknown, settleCall, UNKNOWN_CHOICES } from './settle.ts';
 
 export function answerApproval(work: Work, by: Caller, answer: Answer): Result<null, Refusal> {
   const plan = work.plan();
@@ -65,6 +67,13 @@ function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, ans
       return invalidField('decision', `an approval of kind ${approval.kind} takes approve or deny`, context);
     }
     if (answer.text === null || answer.text.trim() === '') return invalidField('text', 'an answer needs a text', context);
+    if (approval.kind === 'unknown_outcome' && !UNKNOWN_CHOICES.some((choice) => choice === wordOf(answer.text))) {
+      return invalidField('text', `must be one of ${UNKNOWN_CHOICES.join(', ')}`, context);
+    }
+    if (approval.kind === 'next_step' && wordOf(answer.text) === 'guide') return invalidField('text', 'to guide the plan, send the guidance itself', context);
+  }
+  if (approval.kind === 'unknown_outcome' && answer.decision === 'approve') {
+    return invalidField('decision', `takes answer with one of ${UNKNOWN_CHOICES.join(', ')}, or deny for failed`, context);
   }
   if (isQuestion && answer.decision === 'approve') return invalidField('decision', 'a question takes answer (with a text) or deny', context);
   if (answer.digest !== null && answer.digest !== approval.digest) {
@@ -77,9 +86,27 @@ function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, ans
 function grantIssue(approval: Approval, grant: Grant, context: { readonly approval_id: string }): Refusal | null {
   if (approval.kind !== 'limit') return invalidField('grant', 'only an approval of kind limit takes a grant', context);
   const expected = Object.keys(approval.suggestedGrant ?? {});
-  const given = Object.keys(grant);
-  if (given.length === 1 && given[0] === expected[0]) return null;
-  return invalidField('grant', `this limit takes exactly { ${expected[0] ?? 'nothing'} }`, context);
+  const given = Object.entries(grant);
+  const [name, amount] = given[0] ?? [];
+  if (given.length !== 1 || name !== expected[0]) return invalidField('grant', `this limit takes exactly { ${expected[0] ?? 'nothing'} }`, context);
+  if (typeof amount !== 'number' || !Number.isFinite(amount) || amount <= 0) return invalidField(`grant.${name}`, 'must be more than 0', context);
+  if (name === 'cost_usd') {
+    const parsed = parseCostUsd(amount);
+    return parsed.ok ? null : invalidField('grant.cost_usd', parsed.error, context);
+  }
+  if (amount > MAX_GRANT) return invalidField(`grant.${name}`, `must be at most ${MAX_GRANT}`, context);
+  return name === 'seconds' || Number.isInteger(amount) ? null : invalidField(`grant.${name}`, 'must be a whole number', context);
+}
+
+/** Larger grants than any count or time needs; below it sums stay exact. */
+const MAX_GRANT = 1e9;
+
+/** A choice as people write it: case, spaces at the ends and final punctuation aside. */
+function wordOf(text: string | null): string {
+  return (text ?? '')
+    .trim()
+    .replace(/[\s.!]+$/, '')
+    .toLowerCase();
 }
 
 /** What an accepted answer does. */
@@ -107,9 +134,10 @@ function follow(work: Work, by: Caller, approval: Approval, answer: Answer, gran
       return;
     case 'next_step':
       nextStep(work, approved ? 'retry' : answer.decision === 'deny' ? 'cancel' : (answer.text ?? ''), by, answer.reason);
+      openGateIfDue(work);
       return;
     case 'unknown_outcome':
-      unknownOutcome(work, approval, approved ? 'done' : answer.decision === 'deny' ? 'failed' : (answer.text ?? '').trim().toLowerCase(), by);
+      unknownOutcome(work, approval, answer.decision === 'deny' ? 'failed' : wordOf(answer.text), by);
   }
 }
 
@@ -153,19 +181,25 @@ function followGate(work: Work, approval: Approval, answer: Answer, approved: bo
         return;
       }
       case 'modify_config':
+        work.emit('gate_decided', SYSTEM, base);
         redecide(work, approval.callIds.filter((id) => work.plan().calls[id]?.status === 'retrying'));
         return;
       default:
         if (approval.callIds.length > 0) {
-          work.emit('gate_decided', SYSTEM, { ...base, call_ids: approval.callIds });
-          redecide(work, approval.callIds);
-        } else acceptDecision(work, approval);
+          const held = approval.callIds.filter((id) => plan.calls[id]?.status === 'cleared');
+          work.emit('gate_decided', SYSTEM, { ...base, call_ids: held });
+          redecide(work, held);
+        } else {
+          work.emit('gate_decided', SYSTEM, base);
+          acceptDecision(work, approval);
+        }
         return;
     }
   }
   const guidance = (answer.text ?? answer.reason ?? '').trim();
   if (gate === 'modify_config' || approval.callIds.length > 0) {
     refuseCalls(work, approval, answer);
+    openGateIfDue(work);
     return;
   }
   if (gate === 'access_network') return;
@@ -204,23 +238,28 @@ function redecideHeld(work: Work, callIds: readonly string[]): void {
 
 function refuseCalls(work: Work, approval: Approval, answer: Answer): void {
   const why = answer.reason ?? answer.text;
-  for (const id of approval.callIds) {
-    const call = work.plan().calls[id];
-    if (call === undefined || !isHeld(call)) continue;
-    work.emit('call_settled', SYSTEM, {
-      call_id: id,
-      attempt: call.attempt,
-      outcome: 'refused',
-      result: null,
-      error: null,
-      reason: `not executed: denied by ${work.plan().approvals.find((each) => each.id === approval.id)?.decided?.by.id ?? 'a human'}${why === null ? '' : `: ${why}`}`,
-      retry_at: null,
-      charge: null,
-      changes: [],
-      read_paths: [],
-      taint: null,
-    });
-  }
+  const by = work.plan().approvals.find((each) => each.id === approval.id)?.decided?.by.id ?? 'a human';
+  for (const id of approval.callIds) refuseCall(work, id, `denied by ${by}${why === null ? '' : `: ${why}`}`);
+}
+
+/** A call that a human does not let run. One that ran before and failed stays failed: it is only not repeated. */
+function refuseCall(work: Work, id: string, why: string): void {
+  const call = work.plan().calls[id];
+  if (call === undefined || !isHeld(call)) return;
+  const ranBefore = call.status === 'retrying' || call.attempt > 1;
+  work.emit('call_settled', SYSTEM, {
+    call_id: id,
+    attempt: call.attempt,
+    outcome: ranBefore ? 'failed' : 'refused',
+    result: null,
+    error: ranBefore ? call.error : null,
+    reason: ranBefore ? `${call.error?.message ?? 'the outcome is not known'}; not repeated: ${why}` : `not executed: ${why}`,
+    retry_at: null,
+    charge: null,
+    changes: [],
+    read_paths: [],
+    taint: null,
+  });
 }
 
 function isHeld(call: Call): boolean {
@@ -228,17 +267,52 @@ function isHeld(call: Call): boolean {
 }
 
 function nextStep(work: Work, choice: string, by: Caller, reason: string | null): void {
-  const word = choice.trim().toLowerCase();
+  const word = wordOf(choice);
   if (word === 'cancel') {
+    abandonAllUnknown(work);
     work.emit('plan_cancelled', by.actor, { reason: reason ?? 'cancelled when asked for the next step', to: { phase: work.plan().phase, state: 'cancelled', terminal: true } });
     return;
   }
   if (word === 'retry') {
-    const { state, step } = work.plan();
-    if (state === 'running' && step?.kind === 'calls') restart(work, 'retry', null);
+    askAgain(work);
     return;
   }
+  // Guidance goes to the actor, and the actor is asked when its step has ended: what nobody allowed does not run.
+  for (const call of unasked(work.plan())) {
+    if (call.status === 'unknown') openUnknown(work, call.id, UNKNOWN_STILL);
+    else refuseCall(work, call.id, `guidance instead by ${by.actor.id}`);
+  }
   guide(work, choice);
+}
+
+const UNKNOWN_STILL = 'What became of the call is still not known.';
+
+/** Asks again whatever was closed without an answer. Phase gates and the actor's next proposal come by themselves. */
+function askAgain(work: Work): void {
+  const plan = work.plan();
+  if (plan.phase === 'apply' && (plan.resumeState ?? plan.state) === 'constrained') {
+    advance(work, null, lastKnownHead(plan));
+    return;
+  }
+  if (plan.step?.kind === 'ask') {
+    restart(work, 'retry', null);
+    return;
+  }
+  const calls = unasked(plan);
+  for (const call of calls) {
+    if (call.status === 'unknown') openUnknown(work, call.id, UNKNOWN_STILL);
+    if (call.status === 'retrying') openRetryGate(work, call.id, `May the call be repeated? It failed: ${call.error?.message ?? 'for a passing reason'}`);
+  }
+  redecide(
+    work,
+    calls.filter((call) => call.status === 'asked').map((call) => call.id),
+  );
+}
+
+/** Calls that wait for a human of whom nothing is asked any more: their approval expired. */
+function unasked(plan: Plan): readonly Call[] {
+  const asked = new Set(pendingApprovals(plan).flatMap((approval) => approval.callIds));
+  return Object.values(plan.calls).filter((call) => (isHeld(call) || call.status === 'unknown') && call.retryAt === null && !asked.has(call.id));
 }
 
 function unknownOutcome(work: Work, approval: Approval, choice: string, by: Caller): void {

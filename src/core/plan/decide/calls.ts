@@ -7,11 +7,11 @@ import { evaluateGate } from '../../gates.ts';
 import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
 import type { GuardFacts, GuardVerdict } from '../../guards/guard.ts';
 import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
-import { addMicroUsd, parseCostUsd } from '../../money.ts';
+import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
 import { isWriteClass } from '../../tool.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
-import type { Call, Grant, Plan, Step } from '../plan.ts';
+import { type Call, type Grant, type Plan, pendingApprovals, type Step } from '../plan.ts';
 import type { ProposedCall } from '../proposal.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { callConfidence } from './confidence-of.ts';
@@ -29,7 +29,10 @@ export function decideBatch(work: Work, stepId: string, proposed: readonly Propo
 /** Decides again what an approval, a grant or a retry has made possible; the guards run as if for the first time. */
 export function redecide(work: Work, callIds: readonly string[]): void {
   const plan = work.plan();
-  const calls = callIds.flatMap((id) => plan.calls[id] ?? []).map((call) => (call.status === 'retrying' ? { ...call, attempt: call.attempt + 1 } : call));
+  const calls = callIds
+    .flatMap((id) => plan.calls[id] ?? [])
+    .filter((call) => call.status === 'asked' || call.status === 'cleared' || call.status === 'retrying')
+    .map((call) => (call.status === 'retrying' ? { ...call, attempt: call.attempt + 1 } : call));
   if (calls.length > 0) decideCalls(work, calls, null);
 }
 
@@ -47,7 +50,7 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
   const asks = rulings.filter((each) => each.kind === 'call' || each.kind === 'limit');
   const firstAsk = asks[0]?.report.first;
   const clean = rulings.filter((each) => each.kind === 'ok' && !each.call.gatePassed);
-  const gate = plan.phase === 'strategize' ? 'edit_code' : 'execute_command';
+  const gate = callGate(plan);
   const threshold = plan.policy.thresholds[gate];
   const lowest = clean.map((each) => each.call.confidence).reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
   const gateSays = clean.length === 0 ? 'proceed' : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
@@ -56,9 +59,11 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
   let begin = start;
   for (const { call, report, kind } of rulings) {
     const held = kind === 'ok' && !call.gatePassed && gateSays !== 'proceed';
-    const status: Call['status'] = kind === 'refused' ? 'refused' : kind !== 'ok' ? 'asked' : held || doomed ? 'cleared' : 'authorised';
-    const confidenceVerdict = gateVerdict(call, threshold, gateSays, held);
-    const first = report.first;
+    // Where the plan ends with this decision nothing is left open: what was not refused by itself does not run either.
+    const isRefused = kind === 'refused' || doomed;
+    const status: Call['status'] = isRefused ? (call.attempt > 1 ? 'failed' : 'refused') : kind !== 'ok' ? 'asked' : held ? 'cleared' : 'authorised';
+    const confidenceVerdict = gateVerdict(plan, gate, call, gateSays, held);
+    const first = report.first ?? (held ? confidenceVerdict : doomed ? ENDS_WITH_ITS_BATCH : null);
     work.emit('call_decided', SYSTEM, {
       call: {
         ...call,
@@ -66,13 +71,13 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
         approvable: report.approvableGuards,
         reason: first?.reason ?? null,
         retryAt: null,
-        error: null,
+        error: status === 'authorised' ? null : call.error,
         gatePassed: call.gatePassed || (kind === 'ok' && !held),
       },
       allowed: status === 'authorised',
-      event_type: first !== null ? first.eventType : held ? 'gate_blocked' : 'call_allowed',
-      guard: first !== null ? first.guard : held ? 'confidence' : null,
-      reason: first !== null ? first.reason : held ? confidenceVerdict.reason : null,
+      event_type: first?.eventType ?? 'call_allowed',
+      guard: first?.guard ?? null,
+      reason: first?.reason ?? null,
       guards: [...report.verdicts, confidenceVerdict],
       reserved_micro_usd: status === 'authorised' ? call.estimateMicroUsd : 0,
       ...(status === 'authorised' && call.approvalId !== null ? { consumed_approval: call.approvalId } : {}),
@@ -81,11 +86,26 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
     begin = null;
   }
   if (doomed) {
-    failUnattended(work, firstAsk?.reason ?? `execute_command needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`);
+    failUnattended(work, firstAsk?.reason ?? `${gate} needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`);
     return;
   }
   openApprovals(work, rulings);
   openGateIfDue(work);
+}
+
+/** A call that no guard refused, in a batch with which an unattended plan ends. */
+const ENDS_WITH_ITS_BATCH: GuardVerdict = {
+  guard: 'batch',
+  eventType: 'tool_blocked',
+  allowed: false,
+  reason: 'Not run: another call of its batch needs a human, and nobody is there to ask.',
+  requiresApproval: false,
+  approval: 'none',
+};
+
+/** The gate of a batch: calls in Strategize inform a decision, calls in Execute do the work. */
+function callGate(plan: Plan): 'edit_code' | 'execute_command' {
+  return plan.phase === 'strategize' ? 'edit_code' : 'execute_command';
 }
 
 /** Guards for each call in order; what is allowed counts for the next one. */
@@ -202,20 +222,22 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
   };
 }
 
-function gateVerdict(call: Call, threshold: number, says: string, held: boolean): GuardVerdict {
+function gateVerdict(plan: Plan, gate: 'edit_code' | 'execute_command', call: Call, says: string, held: boolean): GuardVerdict {
+  const threshold = plan.policy.thresholds[gate];
   const confidence = call.confidence?.value ?? null;
+  const approval = plan.approvals.find((each) => each.id === call.approvalId && (each.kind === 'call' || each.kind === 'gate'));
   return {
     guard: 'confidence',
     eventType: held ? 'gate_blocked' : 'gate_allowed',
     allowed: !held,
     reason: held
-      ? `Confidence ${confidence ?? 'none'} against threshold ${threshold} of execute_command. Remediation: request human approval.`
-      : call.gatePassed
-        ? `approved by ${call.approvalId ?? 'a human'}`
+      ? `Confidence ${confidence ?? 'none'} against threshold ${threshold} of ${gate}. Remediation: request human approval.`
+      : call.gatePassed && approval !== undefined
+        ? `approved by ${approval.id}`
         : null,
     requiresApproval: held && says === 'ask',
     approval: held ? 'call' : 'none',
-    limitField: 'execute_command',
+    limitField: gate,
     limit: threshold,
     ...(confidence === null ? {} : { actual: confidence }),
   };
@@ -257,22 +279,27 @@ function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   });
 }
 
-/** The smallest grant that lets everything behind the limit run. */
+/** The smallest grant that lets everything behind the limit run, together with what is cleared and waits for its gate. */
 function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[]): Grant {
+  const { actual = 0, limit = 0 } = first;
+  const cleared = (plan.step?.callIds ?? []).flatMap((id) => plan.calls[id] ?? []).filter((call) => call.status === 'cleared');
   switch (first.guard) {
     case 'budget_cap': {
       const cap = (plan.policy.planCapMicroUsd?.value ?? 0) + plan.ledger.grantedMicroUsd;
       const used = addMicroUsd(plan.ledger.settledMicroUsd, plan.ledger.overrunMicroUsd, reservedMicroUsd(plan.ledger));
-      return { cost_usd: (used + addMicroUsd(...limited.map(({ call }) => call.estimateMicroUsd)) - cap) / 1e6 };
+      const coming = addMicroUsd(...[...cleared, ...limited.map(({ call }) => call)].map((call) => call.estimateMicroUsd));
+      return { cost_usd: toUsd(used + coming - cap) };
     }
     case 'step_limit':
-      return { steps: 1 };
+      return { steps: Math.max(1, actual + 1 - limit) };
     case 'wall_clock':
-      return { seconds: Math.max(60, Math.ceil(((first.actual ?? 0) - (first.limit ?? 0)) * 2)) };
+      return { seconds: Math.max(60, Math.ceil((actual - limit) * 2)) };
     case 'retry_limit':
-      return { retries: 1 };
+      return { retries: Math.max(1, actual + 1 - limit) };
+    case 'actor_tool_calls':
+      return { calls: Math.max(1, plan.callsInInvocation + cleared.length + limited.length - limit) };
     default:
-      return { calls: limited.length };
+      return { calls: Math.max(1, plan.callsInStep + cleared.length + limited.length - limit) };
   }
 }
 
@@ -285,10 +312,12 @@ export function openGateIfDue(work: Work): void {
   if (calls.some((call) => call.status === 'asked')) return;
   const waiting = calls.filter((call) => call.status === 'cleared' && !call.gatePassed);
   if (waiting.length === 0) return;
-  if (plan.approvals.some((each) => each.status === 'pending' && each.kind === 'gate' && each.callIds.length > 0)) return;
+  const pending = pendingApprovals(plan);
+  // A retry's gate is about one call; the batch's gate and the question how to go on are about these.
+  if (pending.some((each) => each.kind === 'next_step' || (each.gate !== 'modify_config' && each.gate !== null))) return;
   const lowest = waiting.reduce((a, b) => ((b.confidence?.value ?? -1) < (a.confidence?.value ?? -1) ? b : a)).confidence;
   const outcome = passGate(work, {
-    gate: plan.phase === 'strategize' ? 'edit_code' : 'execute_command',
+    gate: callGate(plan),
     confidence: lowest,
     subject: { calls: waiting.map((call) => ({ call_id: call.id, tool: call.tool, arguments: call.arguments, class: call.riskClass })) },
     binds: waiting.map((call) => [call.id, call.digest]),

@@ -9,6 +9,7 @@ import { SYSTEM, type Work } from '../work.ts';
 import { advance, report } from './advance.ts';
 import { answerApproval } from './answer.ts';
 import { restart } from './restart.ts';
+import { abandonAllUnknown } from './settle.ts';
 
 /** Makes the plan and asks its first gate, so that whoever made it sees at once whether it waits. */
 export function createPlan(work: Work, command: CreateCommand): Result<null, Refusal> {
@@ -75,6 +76,7 @@ export function executePlan(work: Work, command: Extract<Command, { type: 'execu
   if (ended !== null) return err(ended);
   const pending = pendingApprovals(plan);
   if (pending.length > 0) return answerOwnGate(work, command.by, pending, ['decompose_task', 'create_tool'], command.digest, 'plan/execute');
+  if (plan.state !== 'errored' && plan.state !== 'constrained') return ok(null);
   return restart(work, 'execute', command.head);
 }
 
@@ -104,6 +106,7 @@ export function cancelPlan(work: Work, command: Extract<Command, { type: 'cancel
   if (plan.phase === 'apply' && plan.state === 'running') {
     return err(invalidState('the plan is being applied and cannot be cancelled any more', { ...at(plan), reason: 'TASK_NOT_CANCELABLE' }));
   }
+  abandonAllUnknown(work);
   work.emit('plan_cancelled', command.by, { reason: command.reason, to: { phase: plan.phase, state: 'cancelled', terminal: true } });
   return ok(null);
 }

@@ -34,9 +34,15 @@ export function takeMessage(work: Work, command: MessageCommand): Result<null, R
 }
 
 function structured(work: Work, command: MessageCommand): Result<null, Refusal> {
-  for (const answer of command.answers) {
-    const approval = findApproval(work.plan(), answer.approvalId);
-    if (approval !== null && isRepeat(approval, answer)) continue;
+  const contradiction = contradictionIn(work, command);
+  if (contradiction !== null) {
+    const ids = command.answers.map((answer) => answer.approvalId).join(', ');
+    work.emit('approval_refused', command.by.actor, { approval_id: ids, decision: command.answers[0]?.decision ?? 'several', reason: contradiction.message });
+    return err(contradiction);
+  }
+  const news = command.answers.filter((answer) => !isRepeat(findApproval(work.plan(), answer.approvalId), answer, command.by.actor.id));
+  if (news.length === 0) return ok(null);
+  for (const answer of news) {
     const answered = answerApproval(work, command.by, answer);
     if (!answered.ok) return answered;
   }
@@ -44,10 +50,25 @@ function structured(work: Work, command: MessageCommand): Result<null, Refusal> 
   return ok(null);
 }
 
-/** The same answer again after it was acted upon: a retry of the client, answered with the task as it is. */
-function isRepeat(approval: Approval, { decision, digest }: Answer): boolean {
+/** Where the text beside the data says something else, nothing is approved, and nothing else is decided either. */
+function contradictionIn(work: Work, { plain: said, answers }: MessageCommand): Refusal | null {
+  if (said === null) return null;
+  const isSame = answers.every((answer) => {
+    if (answer.decision === 'answer') return true;
+    const approval = findApproval(work.plan(), answer.approvalId);
+    const isPhase = said.phase === null || approval === null || said.phase === phaseBehind(approval, work.plan().phase);
+    return answer.decision === said.decision && isPhase;
+  });
+  if (isSame) return null;
+  const issue = `the text says ${said.decision}${said.phase === null ? '' : ` the ${said.phase} phase`}, the data says something else`;
+  return { kind: 'invalid', message: `${issue}; nothing was decided`, issues: [{ field: 'message.parts', message: issue }], details: { plan_id: work.plan().id } };
+}
+
+/** The same answer again, by the same caller, after it was acted upon: a retry of the client, answered with the task as it is. */
+function isRepeat(approval: Approval | null, { decision, digest, text }: Answer, callerId: string): boolean {
+  if (approval === null || approval.decided?.by.id !== callerId) return false;
   const given = decision === 'approve' ? 'approved' : decision === 'deny' ? 'denied' : 'answered';
-  return approval.status === given && (digest === null || digest === approval.digest);
+  return approval.status === given && (digest === null || digest === approval.digest) && approval.decided.text === text;
 }
 
 function plain(work: Work, command: MessageCommand, pending: readonly Approval[]): Result<null, Refusal> {
@@ -68,7 +89,8 @@ function readPlain(work: Work, command: MessageCommand, approval: Approval): Ans
     return command.text.trim() === '' ? null : { ...base, decision: 'answer', text: command.text };
   }
   const isPhaseGate = approval.kind === 'gate' && approval.callIds.length === 0;
-  if (!isPhaseGate || command.plain === null) return null;
+  // Words carry no digest: where one is required of everybody they decide nothing.
+  if (!isPhaseGate || command.plain === null || command.by.requireDigest) return null;
   const { decision, phase } = command.plain;
   if (phase !== null && phase !== phaseBehind(approval, work.plan().phase)) return null;
   return { ...base, decision, text: null };

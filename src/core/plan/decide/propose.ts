@@ -1,13 +1,14 @@
 import { digestOf } from '../../digest.ts';
 import { canonicalJson, type JsonObject } from '../../json.ts';
-import { effectiveLimit } from '../../guard-policy.ts';
+import { effectiveLimit, isGrantable, type Limit } from '../../guard-policy.ts';
+import { remedy } from '../../guards/limits.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Command } from '../commands.ts';
-import { type ActorRef, pendingApprovals, type Decision, type Step } from '../plan.ts';
+import { type ActorRef, type Decision, type Grant, pendingApprovals, type Step } from '../plan.ts';
 import type { Proposal, ProposedDecision } from '../proposal.ts';
-import type { Work } from '../work.ts';
+import { SYSTEM, type Work } from '../work.ts';
 import { decideBatch, workedMs } from './calls.ts';
 import { phaseConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
@@ -21,6 +22,7 @@ export function propose(work: Work, command: Propose): Result<null, Refusal> {
   const { basis, proposal } = command;
   const isCurrent =
     plan.state === 'running' &&
+    (plan.phase === 'strategize' || plan.phase === 'execute') &&
     plan.phase === basis.phase &&
     plan.attempt === basis.attempt &&
     canonicalJson(plan.cursor) === canonicalJson(basis.cursor) &&
@@ -28,7 +30,7 @@ export function propose(work: Work, command: Propose): Result<null, Refusal> {
     plan.step?.kind !== 'calls';
   if (!isCurrent) return err(invalidState('the plan has moved on since the actor was asked', { phase: plan.phase, state: plan.state }));
   const actor: ActorRef = { kind: 'actor', id: command.actorName };
-  if (proposal.kind !== 'done' && proposal.kind !== 'fail' && isOutOfTime(work, proposal)) return ok(null);
+  if (proposal.kind !== 'done' && proposal.kind !== 'fail' && isOverLimit(work, proposal)) return ok(null);
   take(work, actor, command, proposal);
   return ok(null);
 }
@@ -37,6 +39,10 @@ function take(work: Work, actor: ActorRef, command: Propose, proposal: Proposal)
   const plan = work.plan();
   switch (proposal.kind) {
     case 'calls':
+      if (proposal.calls.length === 0) {
+        failPlan(work, actor, `step '${proposal.stepId}' has no calls`);
+        return;
+      }
       decideBatch(work, proposal.stepId, proposal.calls, command.facts, stepFor(work, proposal.stepId, 'calls', command.guidanceSeen), proposal.cursor);
       return;
     case 'decide':
@@ -87,12 +93,17 @@ function take(work: Work, actor: ActorRef, command: Propose, proposal: Proposal)
       }
       return;
     case 'fail':
-      work.emit('plan_failed', actor, {
-        reason: proposal.message,
-        remediation: plan.policy.unattended ? null : 'Send guidance, execute again, or cancel.',
-        to: { phase: plan.phase, state: 'errored', ...(plan.policy.unattended ? { terminal: true as const } : {}) },
-      });
+      failPlan(work, actor, proposal.message);
   }
+}
+
+function failPlan(work: Work, actor: ActorRef, reason: string): void {
+  const { phase, policy } = work.plan();
+  work.emit('plan_failed', actor, {
+    reason,
+    remediation: policy.unattended ? null : 'Send guidance, execute again, or cancel.',
+    to: { phase, state: 'errored', ...(policy.unattended ? { terminal: true as const } : {}) },
+  });
 }
 
 function proposeDecision(work: Work, actor: ActorRef, command: Propose, proposal: Extract<Proposal, { kind: 'decide' }>): void {
@@ -154,25 +165,53 @@ export function stepFor(work: Work, id: string, kind: Step['kind'], guidanceSeen
   return { number: counts ? plan.stepsUsed + 1 : plan.stepsUsed, id, kind, callIds: [], guidanceSeen, startCursor: plan.cursor };
 }
 
-/** Time is checked before every step, calls or not; a batch checks again with each call. */
-function isOutOfTime(work: Work, proposal: Proposal): boolean {
+/** Time is checked before every step and steps before every question; a batch checks both with each of its calls. */
+function isOverLimit(work: Work, proposal: Proposal): boolean {
   if (proposal.kind === 'calls') return false;
   const plan = work.plan();
-  const limit = effectiveLimit(plan.policy.maxWallClockSeconds, plan.grants.seconds);
+  const { policy, grants } = plan;
   const worked = workedMs(plan, work.context.now);
-  if (limit === null || worked <= limit * 1000) return false;
-  const reason = `Wall-clock limit reached: ${Math.floor(worked / 1000)}s/${limit}s. Remediation: increase max_wall_clock_seconds, or request human approval.`;
-  if (plan.policy.unattended) {
-    failUnattended(work, reason);
+  const seconds = effectiveLimit(policy.maxWallClockSeconds, grants.seconds);
+  if (policy.maxWallClockSeconds !== null && seconds !== null && worked >= seconds * 1000) {
+    const spare = worked / 1000 - seconds;
+    askForMore(work, policy.maxWallClockSeconds, grants.seconds, {
+      guard: 'wall_clock',
+      reached: `Wall-clock limit reached: ${Math.floor(worked / 1000)}s/${seconds}s`,
+      details: { worked_seconds: Math.floor(worked / 1000), limit_seconds: seconds },
+      suggestedGrant: { seconds: Math.max(60, Math.ceil(spare * 2)) },
+    });
     return true;
   }
-  openApproval(work, {
-    kind: 'limit',
-    reason,
-    guard: 'wall_clock',
-    subject: { details: { worked_seconds: Math.floor(worked / 1000), limit_seconds: limit } },
-    binds: { guard: 'wall_clock', step: plan.stepsUsed, worked },
-    suggestedGrant: { seconds: Math.max(60, Math.ceil(worked / 1000 - limit) * 2) },
-  });
-  return true;
+  const steps = effectiveLimit(policy.maxSteps, grants.steps);
+  const isStep = proposal.kind === 'ask' && plan.phase === 'execute';
+  if (isStep && policy.maxSteps !== null && steps !== null && plan.stepsUsed >= steps) {
+    askForMore(work, policy.maxSteps, grants.steps, {
+      guard: 'step_limit',
+      reached: `Step limit reached: ${plan.stepsUsed}/${steps}`,
+      details: { steps: plan.stepsUsed, limit: steps },
+      suggestedGrant: { steps: plan.stepsUsed + 1 - steps },
+    });
+    return true;
+  }
+  return false;
+}
+
+interface ReachedLimit {
+  readonly guard: string;
+  readonly reached: string;
+  readonly details: JsonObject;
+  readonly suggestedGrant: Grant;
+}
+
+/** Asks for more of a limit that stands before the next step; the actor is asked again once it is granted. Nothing recovers a plan at the org's own limit. */
+function askForMore(work: Work, bound: Limit, granted: number, { guard, reached, details, suggestedGrant }: ReachedLimit): void {
+  const reason = `${reached}. Remediation: ${remedy('increase', bound, granted, 'do less')}.`;
+  const plan = work.plan();
+  if (plan.policy.unattended) {
+    failUnattended(work, reason);
+  } else if (!isGrantable(bound, granted)) {
+    work.emit('plan_failed', SYSTEM, { reason, remediation: null, to: { phase: plan.phase, state: 'errored', terminal: true } });
+  } else {
+    openApproval(work, { kind: 'limit', reason, guard, subject: { details }, binds: { guard, step: plan.stepsUsed, details }, suggestedGrant });
+  }
 }

@@ -8,14 +8,17 @@ import { err, ok, type Result } from '../../result.ts';
 import type { SettleOutcome } from '../commands.ts';
 import type { Charge } from '../events.ts';
 import { reservationId } from '../evolve.ts';
-import type { Call } from '../plan.ts';
+import { type Call, pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
-import { openGateIfDue, warnOnce } from './calls.ts';
+import { openGateIfDue, redecide, warnOnce } from './calls.ts';
 import { failUnattended, openApproval } from './open-approval.ts';
 
 /** First pause before a retry; doubles with every attempt up to a minute. */
 export const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 60_000;
+
+/** What a human can say of a call whose outcome is not known. */
+export const UNKNOWN_CHOICES = ['done', 'failed', 'retry'] as const;
 
 /** Records how a call ended: its charge, its changes, and what follows from a failure. A result that comes too late counts as cost only. */
 export function settleCall(work: Work, callId: string, attempt: number, outcome: SettleOutcome): Result<null, Refusal> {
@@ -25,15 +28,19 @@ export function settleCall(work: Work, callId: string, attempt: number, outcome:
   const isReserved = plan.ledger.reservations.some((each) => each.id === reservation);
   const isOpen = call !== undefined && call.attempt === attempt && (call.status === 'authorised' || call.status === 'sent' || call.status === 'unknown');
   if (!isOpen || plan.terminal) {
-    if (!isReserved) return err(invalidState(`call ${callId} is not open`));
+    // A call that was not marked as sent lost its reservation when the plan ended; if it ran all the same, it is paid for.
+    if (!isReserved && !(isOpen && plan.terminal)) return err(invalidState(`call ${callId} is not open`));
+    const costsNothing = outcome.status === 'failed' && !outcome.dispatched;
     work.emit('call_settled', SYSTEM, {
       ...empty(callId, attempt),
       outcome: outcome.status === 'succeeded' ? 'succeeded' : 'failed',
-      charge: chargeFor(work, reservation, outcome),
+      reason: outcome.status === 'unknown' ? outcome.reason : outcome.status === 'failed' ? outcome.error.message : null,
+      charge: costsNothing ? null : chargeFor(work, reservation, outcome, call?.estimateMicroUsd ?? 0),
       late: true,
     });
     return ok(null);
   }
+  if (call.status === 'unknown' && outcome.status !== 'unknown') closeUnknown(work, call);
   if (outcome.status === 'succeeded') settleSuccess(work, call, outcome);
   else if (outcome.status === 'failed') settleFailure(work, call, outcome);
   else settleUnknown(work, call, outcome.reason);
@@ -65,7 +72,13 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
   const threshold = plan.policy.thresholds.modify_config;
   const confidence = call.confidence;
   const ruling = evaluateGate({ threshold, confidence: confidence?.value ?? null, unattended: plan.policy.unattended });
-  const retries = mayRepeat && retriesLeft;
+  if (mayRepeat && !retriesLeft) {
+    // The guard of retries says so, in the words of every limit: a human can grant more, an unattended plan fails.
+    work.emit('call_settled', SYSTEM, { ...empty(call.id, call.attempt), outcome: 'retrying', error: outcome.error, reason: outcome.error.message, charge });
+    redecide(work, [call.id]);
+    return;
+  }
+  const retries = mayRepeat;
   work.emit('call_settled', SYSTEM, {
     ...empty(call.id, call.attempt),
     outcome: retries && ruling !== 'fail' ? 'retrying' : 'failed',
@@ -85,29 +98,65 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
     reason,
     subject_digest: call.digest,
   });
-  if (ruling === 'ask') {
-    openApproval(work, {
-      kind: 'gate',
-      reason,
-      gate: 'modify_config',
-      threshold,
-      confidence,
-      callIds: [call.id],
-      subject: { call: { tool: call.tool, arguments: call.arguments, class: call.riskClass }, details: { error: outcome.error.message, attempt: call.attempt } },
-      binds: { gate: 'modify_config', call: call.digest, attempt: call.attempt },
-    });
-  }
+  if (ruling === 'ask') openRetryGate(work, call.id, reason);
   if (ruling === 'fail') failUnattended(work, reason);
+}
+
+/** Asks whether a failed call may be repeated. */
+export function openRetryGate(work: Work, callId: string, reason: string): void {
+  const plan = work.plan();
+  const call = plan.calls[callId];
+  if (call === undefined) return;
+  openApproval(work, {
+    kind: 'gate',
+    reason,
+    gate: 'modify_config',
+    threshold: plan.policy.thresholds.modify_config,
+    confidence: call.confidence,
+    callIds: [call.id],
+    subject: { call: { tool: call.tool, arguments: call.arguments, class: call.riskClass }, details: { error: call.error?.message ?? null, attempt: call.attempt } },
+    binds: { gate: 'modify_config', call: call.digest, attempt: call.attempt },
+    estimateMicroUsd: call.estimateMicroUsd,
+  });
 }
 
 /** Sent, and nobody can say whether it happened: repeating could do it twice, so a human decides. The reservation stays until then. */
 function settleUnknown(work: Work, call: Call, reason: string): void {
   if (call.status === 'unknown') return;
-  work.emit('call_settled', SYSTEM, { ...empty(call.id, call.attempt), outcome: 'unknown', reason, charge: null });
   if (work.plan().policy.unattended) {
+    abandonUnknown(work, call, reason);
     failUnattended(work, reason);
     return;
   }
+  work.emit('call_settled', SYSTEM, { ...empty(call.id, call.attempt), outcome: 'unknown', reason, charge: null });
+  openUnknown(work, call.id, reason);
+}
+
+/** Nobody will say what became of it: it counts as failed, and is charged in full. */
+function abandonUnknown(work: Work, call: Call, reason: string): void {
+  const charge = chargeFor(work, reservationId(call), { status: 'unknown', reason });
+  work.emit('call_settled', SYSTEM, { ...empty(call.id, call.attempt), outcome: 'failed', reason, charge });
+}
+
+/** Before a plan ends by command: calls whose outcome only a human could have told are charged, so that no reservation stays behind. */
+export function abandonAllUnknown(work: Work): void {
+  for (const call of Object.values(work.plan().calls)) {
+    if (call.status === 'unknown') abandonUnknown(work, call, 'the plan ended before anybody said what became of it');
+  }
+}
+
+/** The outcome came after all: there is nothing left to ask. */
+function closeUnknown(work: Work, call: Call): void {
+  for (const approval of pendingApprovals(work.plan())) {
+    if (approval.kind !== 'unknown_outcome' || !approval.callIds.includes(call.id)) continue;
+    work.emit('approval_closed', SYSTEM, { approval_id: approval.id, status: 'revoked', reason: 'the outcome has become known' });
+  }
+}
+
+/** Asks a human what became of a call. */
+export function openUnknown(work: Work, callId: string, reason: string): void {
+  const call = work.plan().calls[callId];
+  if (call === undefined) return;
   openApproval(work, {
     kind: 'unknown_outcome',
     reason,
@@ -115,18 +164,19 @@ function settleUnknown(work: Work, call: Call, reason: string): void {
     subject: {
       call: { tool: call.tool, arguments: call.arguments, class: call.riskClass },
       question: `Whether ${call.tool} happened is not known. Mark it done, mark it failed, or retry it.`,
-      choices: ['done', 'failed', 'retry'],
+      choices: [...UNKNOWN_CHOICES],
     },
     binds: { call: call.digest, attempt: call.attempt },
     estimateMicroUsd: call.estimateMicroUsd,
   });
 }
 
-/** What the call costs: its report judged against its reservation. A workspace call that reports nothing still costs its price. */
-export function chargeFor(work: Work, id: string, outcome: SettleOutcome): Charge {
-  const reserved = work.plan().ledger.reservations.find((each) => each.id === id)?.amountMicroUsd ?? 0;
+/** What the call costs: its report judged against its reservation, or its estimate where that is gone. A call that reports nothing costs its price. */
+export function chargeFor(work: Work, id: string, outcome: SettleOutcome, estimateMicroUsd = 0): Charge {
+  const held = work.plan().ledger.reservations.find((each) => each.id === id);
+  const reserved = held?.amountMicroUsd ?? 0;
   const reportedUsd = outcome.status === 'unknown' ? null : outcome.reportedUsd;
-  const { chargedMicroUsd, marks } = chargeOf(reserved, reportedUsd);
+  const { chargedMicroUsd, marks } = chargeOf(held === undefined ? estimateMicroUsd : reserved, reportedUsd);
   return { id, reserved_micro_usd: reserved, reported: asJson(reportedUsd), charged_micro_usd: chargedMicroUsd, marks };
 }
 

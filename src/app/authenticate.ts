@@ -1,0 +1,82 @@
+import { hashSecret, parseApiKey, sameHash } from '../core/api-key.ts';
+import { type Principal, ROLES } from '../core/principal.ts';
+import type { Refusal } from '../core/refusal.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import type { KeyRecord } from './ports.ts';
+import type { PrincipalCache } from './principal-cache.ts';
+import type { Services } from './services.ts';
+
+/** What came with the request. */
+export interface Presented {
+  /** The `Authorization` header. Where it is present it alone counts. */
+  readonly authorization?: string | undefined;
+  /** The `X-API-Key` header. */
+  readonly apiKey?: string | undefined;
+  /** Whether the request was made on this machine, by a program or a page of this machine. */
+  readonly local: boolean;
+}
+
+export interface AuthenticateOptions {
+  readonly cache: PrincipalCache;
+  /** Asks the store although the cache knows the key: approvals and administration must see a revocation at once. */
+  readonly fresh: boolean;
+}
+
+/** Longest text that is looked at; a longer one is no key. */
+const MAX_TOKEN_CHARACTERS = 512;
+
+/** Compared when there is no row, so that an unknown key takes the work that a wrong secret does. No secret has this hash. */
+const NO_HASH = '-'.repeat(64);
+
+const REFUSED: Refusal = {
+  kind: 'unauthenticated',
+  message: 'Authentication required: send "Authorization: Bearer ca_…" with a valid key',
+};
+
+/**
+ * Who calls. Absent, malformed, unknown, wrong, expired and revoked keys all get the same refusal: it must not tell which keys exist.
+ *
+ * In mode `open` a local request without a valid key is the development person of `settings.openOrg`; a valid key is still itself, so that
+ * an agent's key stays an agent's. Requests that are not local need a key in every mode.
+ */
+export async function authenticate(presented: Presented, services: Services, options: AuthenticateOptions): Promise<Result<Principal, Refusal>> {
+  const principal = await verify(presented, services, options);
+  if (principal !== null) return ok(principal);
+  if (services.settings.authMode === 'open' && presented.local) return ok(developmentPrincipal(services.settings.openOrg));
+  return err(REFUSED);
+}
+
+async function verify(presented: Presented, services: Services, { cache, fresh }: AuthenticateOptions): Promise<Principal | null> {
+  const token = tokenOf(presented);
+  const key = token === null ? null : parseApiKey(token);
+  if (token === null || key === null) return null;
+  const tokenHash = services.sha256(token);
+  const nowMs = services.clock.nowMs();
+  const known = fresh ? null : cache.get(tokenHash, nowMs);
+  if (known !== null) return known;
+
+  const secretHash = hashSecret(services.sha256, key.secret);
+  const record = await services.keys.find(key.id);
+  const matches = sameHash(secretHash, record?.secretHash ?? NO_HASH);
+  if (record === null || !matches || !isLive(record, nowMs)) {
+    cache.drop(tokenHash);
+    return null;
+  }
+  const principal: Principal = { org: record.org, keyId: record.id, name: record.name, kind: record.kind, roles: record.roles };
+  cache.put(tokenHash, principal, nowMs, record.expiresAt === null ? null : Date.parse(record.expiresAt));
+  return principal;
+}
+
+function tokenOf({ authorization, apiKey }: Presented): string | null {
+  const token = authorization === undefined ? apiKey?.trim() : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
+  return token === undefined || token.length > MAX_TOKEN_CHARACTERS ? null : token;
+}
+
+/** A time that cannot be read counts as past. */
+function isLive({ revokedAt, expiresAt }: KeyRecord, nowMs: number): boolean {
+  return revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > nowMs);
+}
+
+function developmentPrincipal(org: string): Principal {
+  return { org, keyId: 'development', name: 'Development', kind: 'human', roles: [...ROLES] };
+}

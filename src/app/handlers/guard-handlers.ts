@@ -1,0 +1,109 @@
+import type { GuardPolicy, Limit } from '../../core/guard-policy.ts';
+import type { JsonObject, JsonValue } from '../../core/json.ts';
+import { toUsd } from '../../core/money.ts';
+import { auditEntryOf } from '../../core/plan/audit.ts';
+import { ok } from '../../core/result.ts';
+import type { Handlers } from '../handler.ts';
+import { planPort, readPlan, unknownPlan } from './plan-handlers.ts';
+
+/** Rows that are read at once while a trail is put together. */
+const LOG_PAGE = 2000;
+
+export const guardHandlers = {
+  '_cleveragents/plan/guard/show': async (params, call, services) => {
+    const read = await readPlan(params.plan_id, call, services);
+    if (!read.ok) return read;
+    const { policy, policyDigest } = read.value.plan;
+    return ok({
+      plan_id: params.plan_id,
+      revision: 1,
+      digest: policyDigest,
+      limits: limitsOf(policy),
+      policy: policy as unknown as JsonObject,
+    });
+  },
+
+  '_cleveragents/plan/guard/audit': async (params, call, services) => {
+    const port = planPort(params.plan_id, call, services);
+    const after = params.after_seq ?? 0;
+    let allowed = 0;
+    let denied = 0;
+    const entries = [];
+    let truncated = false;
+    for (let from = 0; ; ) {
+      const rows = await port.log(from, LOG_PAGE);
+      if (rows === null) return unknownPlan(params.plan_id);
+      for (const row of rows) {
+        const entry = auditEntryOf(row);
+        if (entry === null) continue;
+        if (entry.result === 'allowed') allowed += 1;
+        else denied += 1;
+        if (entry.seq <= after) continue;
+        if (entries.length >= params.limit) {
+          truncated = true;
+          continue;
+        }
+        entries.push({
+          seq: entry.seq,
+          timestamp: entry.timestamp,
+          event_type: entry.eventType,
+          guard_name: entry.guardName,
+          result: entry.result,
+          reason: entry.reason,
+          context: entry.context,
+          actor: { kind: entry.actor.kind, id: entry.actor.id, ...(entry.actor.name === undefined ? {} : { name: entry.actor.name }) },
+          hash: entry.hash,
+        });
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < LOG_PAGE) break;
+      from = last.seq;
+    }
+    const last = entries.at(-1);
+    return ok({
+      plan_id: params.plan_id,
+      allowed_count: allowed,
+      denied_count: denied,
+      entries,
+      truncated,
+      ...(truncated && last !== undefined ? { next_after_seq: last.seq } : {}),
+    });
+  },
+
+  '_cleveragents/plan/guard/audit/verify': async (params, call, services) => {
+    const verdict = await planPort(params.plan_id, call, services).verify();
+    if (verdict === null) return unknownPlan(params.plan_id);
+    return ok({
+      plan_id: params.plan_id,
+      valid: verdict.valid,
+      entries: verdict.entries,
+      head: verdict.head,
+      ...(verdict.valid ? {} : { first_bad_seq: verdict.seq, problem: verdict.problem }),
+    });
+  },
+} satisfies Partial<Handlers>;
+
+/** The limits in the source's field names, each with where it comes from. Amounts in USD. */
+function limitsOf(policy: GuardPolicy) {
+  const of = (name: string, limit: Limit | null, value: (limit: Limit) => JsonValue) =>
+    limit === null ? [] : [{ name, value: value(limit), origin: `${limit.origin} (${limit.field})` }];
+  const number = (limit: Limit): JsonValue => limit.value;
+  const flag = (name: string, value: boolean) => (value ? [{ name, value: true, origin: 'combined' }] : []);
+  return [
+    ...of('max_total_cost', policy.planCapMicroUsd, (limit) => toUsd(limit.value)),
+    ...of('max_tool_calls_per_step', policy.maxCallsPerStep, number),
+    ...of('max_steps', policy.maxSteps, number),
+    ...of('max_wall_clock_seconds', policy.maxWallClockSeconds, number),
+    ...of('max_tool_calls_per_invocation', policy.maxCallsPerInvocation, number),
+    ...of('max_retries_per_failure', policy.maxRetries, number),
+    ...policy.denylist.map((entry) => ({ name: 'tool_denylist', value: entry.pattern, origin: entry.origin })),
+    ...policy.allowlists.map((list) => ({ name: 'tool_allowlist', value: [...list.entries], origin: list.origin })),
+    ...policy.requiredConfirmations.map((entry) => ({ name: 'required_confirmations', value: entry.pattern, origin: entry.origin })),
+    ...flag('require_approval_for_writes', policy.requireApprovalForWrites),
+    ...flag('require_approval_for_apply', policy.requireApprovalForApply),
+    ...flag('require_human_approval', policy.requireHumanApproval),
+    ...flag('require_sandbox', policy.requireSandbox),
+    ...flag('require_checkpoints', policy.requireCheckpoints),
+    ...flag('allow_unsafe_tools', policy.allowUnsafeTools),
+  ];
+}

@@ -1,0 +1,45 @@
+import { openRpcDocument } from '../../api/openrpc.ts';
+import type { ResultOf } from '../../api/operations.ts';
+import { ok } from '../../core/result.ts';
+import type { Handlers } from '../handler.ts';
+import type { Services } from '../services.ts';
+
+type Check = ResultOf<'_cleveragents/health/check'>['checks'][number];
+
+/** No key and no project has it, so the checks find nothing; asking stores nothing either. */
+const NOBODY = '-health-check-';
+
+/** What is said of the service itself, to anybody. */
+export const healthHandlers = {
+  /** Makes a round trip to each kind of store; `degraded` when one of them did not answer. */
+  '_cleveragents/health/check': async (_params, _call, services) => {
+    const checks = await Promise.all([
+      check('registry', services, () => services.keys.find(NOBODY)),
+      check('objects', services, () => services.projects.project(NOBODY, NOBODY).head()),
+    ]);
+    return ok({
+      status: checks.every(({ status }) => status === 'ok') ? 'ok' : 'degraded',
+      version: services.settings.version,
+      checks,
+    });
+  },
+
+  'rpc.discover': async (_params, _call, { settings }) => {
+    const document = openRpcDocument({
+      version: settings.version,
+      ...(settings.publicUrl === null ? {} : { url: `${settings.publicUrl}/a2a` }),
+    });
+    return ok({ ...document, openrpc: String(document['openrpc']) });
+  },
+} satisfies Pick<Handlers, '_cleveragents/health/check' | 'rpc.discover'>;
+
+/** Any failure counts, whatever it is: a check that breaks must not break the report. Its cause is nothing for the public. */
+async function check(name: string, { clock }: Services, ask: () => Promise<unknown>): Promise<Check> {
+  const startedMs = clock.nowMs();
+  try {
+    await ask();
+    return { name, status: 'ok', latency_ms: clock.nowMs() - startedMs };
+  } catch {
+    return { name, status: 'failed', latency_ms: clock.nowMs() - startedMs, detail: 'did not answer' };
+  }
+}

@@ -1,0 +1,84 @@
+import type { TaskState } from '../../a2a/model.ts';
+import { TERMINAL_STATES } from '../../a2a/model.ts';
+import type { SessionView } from '../../api/session.ts';
+import { invalidState, notFound } from '../../core/refusal.ts';
+import { err, ok } from '../../core/result.ts';
+import { actorOf } from '../caller.ts';
+import type { CallContext, Handlers } from '../handler.ts';
+import { type PlanIndexRow, type SessionRecord, StorageUnavailable } from '../ports.ts';
+import type { Services } from '../services.ts';
+
+/** Plans asked about at once; a page of the index. */
+const PLANS_PER_PAGE = 100;
+
+/** Sessions: conversations of a principal, the same as A2A contexts. */
+export const sessionHandlers = {
+  /**
+   * With a session_id that exists it answers that one, whoever made it. The default actor is recorded as it is named (source:
+   * "Session Create"): whether it exists matters when a plan needs it.
+   */
+  'session.create': async (params, call, services) => {
+    const session = await services.sessions.ensure({
+      org: call.principal.org,
+      id: params.session_id ?? services.ids.ulid(),
+      actorName: params.actor_name ?? null,
+      status: 'open',
+      createdAt: nowOf(services),
+      closedAt: null,
+      createdBy: call.principal.keyId,
+    });
+    if (session.status === 'open') return ok({ session_id: session.id, status: 'created' });
+    return err(invalidState('the session is closed; use another session_id', { session_id: session.id }));
+  },
+
+  'session.list': async (_params, call, services) =>
+    ok({ sessions: (await services.sessions.list(call.principal.org)).map(sessionViewOf), next_page_token: '' }),
+
+  'session.show': async (params, call, services) => {
+    const session = await services.sessions.get(call.principal.org, params.session_id);
+    return session === null ? err(notFound('session', params.session_id)) : ok(sessionViewOf(session));
+  },
+
+  /** Closed first, so that no plan begins in it while its plans are cancelled. */
+  'session.close': async (params, call, services) => {
+    const isKnown = await services.sessions.close(call.principal.org, params.session_id, nowOf(services));
+    if (!isKnown) return err(notFound('session', params.session_id));
+    if (params.cancel_plans !== true) return ok({ status: 'closed' });
+    return ok({ status: 'closed', cancelled_plans: await cancelPlans(params.session_id, call, services) });
+  },
+} satisfies Pick<Handlers, 'session.create' | 'session.list' | 'session.show' | 'session.close'>;
+
+/**
+ * Best effort (source: "Session Close"): answers the plans that are cancelled now by this call. One that has ended meanwhile or cannot
+ * be reached is left out; closing again tries those again.
+ */
+async function cancelPlans(sessionId: string, call: CallContext, services: Services): Promise<string[]> {
+  const { org } = call.principal;
+  const cancelled: string[] = [];
+  for (let pageToken = ''; ; ) {
+    const page = await services.planIndex.list({ org, sessionId, pageSize: PLANS_PER_PAGE, pageToken });
+    // Only a token that expired on the way refuses here, an hour after the first page.
+    if (!page.ok) return cancelled;
+    const live = page.value.rows.filter((row) => !TERMINAL_STATES.has(row.taskState as TaskState));
+    const outcomes = await Promise.all(live.map((row) => cancelPlan(row, call, services)));
+    cancelled.push(...live.filter((_row, index) => outcomes[index] === true).map((row) => row.planId));
+    if (page.value.nextPageToken === '') return cancelled;
+    pageToken = page.value.nextPageToken;
+  }
+}
+
+async function cancelPlan({ org, planId }: PlanIndexRow, call: CallContext, services: Services): Promise<boolean> {
+  try {
+    const command = { type: 'cancel', by: actorOf(call.principal), reason: 'The session was closed' } as const;
+    return (await services.plans.plan(org, planId).command(command))?.ok === true;
+  } catch (error) {
+    if (error instanceof StorageUnavailable) return false;
+    throw error;
+  }
+}
+
+function sessionViewOf({ id, actorName, status, createdAt, closedAt }: SessionRecord): SessionView {
+  return { session_id: id, actor_name: actorName, status, created_at: createdAt, closed_at: closedAt };
+}
+
+const nowOf = (services: Services): string => new Date(services.clock.nowMs()).toISOString();

@@ -1,0 +1,131 @@
+/** The plan as the operations show it (api/views.ts), made from a snapshot. */
+import type { ApprovalView, PlanSummary, PlanView } from '../api/views.ts';
+import { spentMicroUsd, remaining, reservedMicroUsd } from '../core/ledger.ts';
+import { effectiveLimit } from '../core/guard-policy.ts';
+import type { JsonObject } from '../core/json.ts';
+import { toUsd } from '../core/money.ts';
+import { elapsedMs } from '../core/plan/evolve.ts';
+import type { Approval } from '../core/plan/plan.ts';
+import { pendingApprovals } from '../core/plan/plan.ts';
+import { type PlanSnapshot, type PublicPlan, valueIn } from '../core/plan/snapshot.ts';
+import { taskStateOf } from '../core/plan/task-state.ts';
+import type { PlanIndexRow } from './ports.ts';
+
+/** Longest patch, in characters, that travels inside an approval; a longer one is fetched apart. */
+export const MAX_SHOWN_PATCH = 64 * 1024;
+
+export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
+  const { plan } = snapshot;
+  const cap = plan.policy.planCapMicroUsd;
+  const left = remaining(plan.ledger, cap);
+  const worked = plan.workedMs + (plan.workingSince === null ? 0 : elapsedMs(plan.workingSince, new Date(nowMs).toISOString()));
+  const capMicroUsd = effectiveLimit(cap, plan.ledger.grantedMicroUsd);
+  return {
+    plan_id: plan.id,
+    task_id: plan.id,
+    action_name: plan.action.name,
+    project: plan.project?.name ?? null,
+    session_id: plan.sessionId,
+    phase: plan.phase,
+    state: plan.state,
+    ...(plan.resumeState === null ? {} : { resume_state: plan.resumeState }),
+    task_state: taskStateOf(plan),
+    attempt: plan.attempt,
+    profile: { name: plan.profile.name, level: plan.profile.level, digest: plan.profile.digest },
+    budget: {
+      cap_usd: capMicroUsd === null ? null : toUsd(capMicroUsd),
+      ...(cap === null ? {} : { cap_source: cap.field }),
+      spent_usd: toUsd(spentMicroUsd(plan.ledger)),
+      reserved_usd: toUsd(reservedMicroUsd(plan.ledger)),
+      overrun_usd: toUsd(plan.ledger.overrunMicroUsd),
+      remaining_usd: left === null ? null : toUsd(left),
+    },
+    steps: {
+      used: plan.stepsUsed,
+      limit: effectiveLimit(plan.policy.maxSteps, plan.grants.steps),
+      ...(plan.step === null ? {} : { current: plan.step.id }),
+    },
+    wall_clock: {
+      worked_seconds: Math.floor(worked / 1000),
+      limit_seconds: effectiveLimit(plan.policy.maxWallClockSeconds, plan.grants.seconds),
+    },
+    pending: pendingOf(plan).map((approval) => approvalViewOf(snapshot, approval)),
+    created_at: plan.createdAt,
+    updated_at: plan.updatedAt,
+    ...(plan.appliedAt === null ? {} : { applied_at: plan.appliedAt }),
+    ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
+    ...(plan.failure === null ? {} : { error: plan.failure }),
+    ...(plan.cancelReason === null ? {} : { cancel_reason: plan.cancelReason }),
+    seq: plan.seq,
+    head_hash: plan.headHash,
+  };
+}
+
+export function pendingOf(plan: PublicPlan): readonly Approval[] {
+  return pendingApprovals(plan);
+}
+
+export function approvalViewOf(snapshot: PlanSnapshot, approval: Approval): ApprovalView {
+  const { subject } = approval;
+  const patch = subject.diff === undefined ? null : textOf(valueIn(snapshot, subject.diff.patch));
+  return {
+    approval_id: approval.id,
+    plan_id: snapshot.plan.id,
+    kind: approval.kind,
+    status: approval.status,
+    digest: approval.digest,
+    reason: approval.reason,
+    ...(approval.gate === null ? {} : { gate: approval.gate }),
+    ...(approval.guard === null ? {} : { guard: approval.guard }),
+    ...(subject.call === undefined
+      ? {}
+      : { call: { tool: subject.call.tool, arguments: valueIn(snapshot, subject.call.arguments) as JsonObject, class: subject.call.class } }),
+    ...(subject.calls === undefined
+      ? {}
+      : { calls: subject.calls.map((call) => ({ tool: call.tool, arguments: valueIn(snapshot, call.arguments) as JsonObject, class: call.class })) }),
+    ...(subject.diff === undefined
+      ? {}
+      : {
+          diff: {
+            digest: subject.diff.digest,
+            base: subject.diff.base,
+            result: subject.diff.result,
+            files: [...subject.diff.files],
+            additions: subject.diff.additions,
+            deletions: subject.diff.deletions,
+            ...(patch === null || patch.length > MAX_SHOWN_PATCH ? {} : { patch }),
+          },
+        }),
+    ...(subject.question === undefined ? {} : { question: subject.question }),
+    ...(subject.decision === undefined ? (subject.details === undefined ? {} : { decision: subject.details }) : { decision: subject.decision }),
+    ...(subject.choices === undefined ? {} : { choices: [...subject.choices] }),
+    ...(approval.suggestedGrant === null ? {} : { suggested_grant: { ...approval.suggestedGrant } as JsonObject }),
+    ...(approval.estimateMicroUsd === null ? {} : { estimate_usd: toUsd(approval.estimateMicroUsd) }),
+    ...(approval.threshold === null ? {} : { threshold: approval.threshold }),
+    ...(approval.confidence === null ? {} : { confidence: approval.confidence.value, components: { ...approval.confidence.components } }),
+    opened_at: approval.openedAt,
+    expires_at: approval.expiresAt,
+    ...(approval.decided === null ? {} : { decided_by: approval.decided.by.id, decided_at: approval.decided.at }),
+  };
+}
+
+/** The text of a stored text part. */
+export function textOf(part: unknown): string | null {
+  return typeof part === 'object' && part !== null && 'text' in part && typeof part.text === 'string' ? part.text : null;
+}
+
+export function planSummaryOf(row: PlanIndexRow): PlanSummary {
+  return {
+    plan_id: row.planId,
+    action_name: row.actionName,
+    project: row.project,
+    session_id: row.sessionId,
+    profile: row.profile,
+    phase: row.phase as PlanSummary['phase'],
+    state: row.state as PlanSummary['state'],
+    task_state: row.taskState as PlanSummary['task_state'],
+    pending_approvals: row.pendingApprovals,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  };
+}

@@ -1,0 +1,205 @@
+/** One way to make a plan, whoever asks: an operation, a message, later a trigger. */
+import { parseAction, type ActionDocument, validateArguments } from '../core/action.ts';
+import { BUILTIN_PROFILES } from '../core/builtin-profiles.ts';
+import { digestOf } from '../core/digest.ts';
+import { combinePolicies, type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { CreateCommand } from '../core/plan/commands.ts';
+import type { LockedProfile, ProjectRef } from '../core/plan/plan.ts';
+import type { PlanSnapshot } from '../core/plan/snapshot.ts';
+import type { Principal } from '../core/principal.ts';
+import { resolveProfile } from '../core/profile.ts';
+import type { Refusal } from '../core/refusal.ts';
+import { invalidField, invalidState, notFound } from '../core/refusal.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import { actorOf } from './caller.ts';
+import type { Services } from './services.ts';
+
+export interface StartRequest {
+  readonly actionName: string;
+  readonly arguments: unknown;
+  readonly project?: string | undefined;
+  readonly automationProfile?: string | undefined;
+  readonly environmentProfile?: string | undefined;
+  readonly guardrails?: unknown;
+  readonly sessionId?: string | undefined;
+  /** Text of the message that started it, '' for an operation. */
+  readonly input: string;
+  readonly message: CreateCommand['message'];
+  readonly idempotency: { readonly key: string; readonly body: JsonValue } | null;
+  /** Where the parameters stood, for messages about them: `` or `message.metadata.<uri>.`. */
+  readonly fieldPrefix: string;
+}
+
+/** Paths that a project protects unless its settings say otherwise (design section 6). */
+export const DEFAULT_PROTECTED_PATHS: readonly string[] = ['.git/**', '.github/**', '.env*'];
+
+/** Resolves everything once, locks it into the plan, and makes it. Refused: nothing was made. The same idempotency key answers the same plan. */
+export async function startPlan(request: StartRequest, principal: Principal, services: Services): Promise<Result<PlanSnapshot, Refusal>> {
+  const { org } = principal;
+  const claimed = await claim(request, principal, services);
+  if (!claimed.ok) return claimed;
+  const { planId, isRepeat } = claimed.value;
+  if (isRepeat) {
+    const existing = await services.plans.plan(org, planId).read();
+    if (existing !== null) return ok(existing);
+  }
+  const prepared = await prepare(request, principal, services, planId);
+  if (!prepared.ok) return prepared;
+  const command = prepared.value;
+  const now = new Date(services.clock.nowMs()).toISOString();
+  // The index row comes first: a plan that answers is in the index, and if the index is not there, there is no plan.
+  await services.planIndex.reserve({
+    org,
+    planId,
+    sessionId: command.sessionId,
+    actionName: command.action.name,
+    project: command.project?.name ?? null,
+    profile: command.profile.name,
+    phase: 'action',
+    state: 'queued',
+    taskState: 'submitted',
+    createdBy: principal.keyId,
+    createdAt: now,
+    updatedAt: now,
+    statusAt: now,
+    seq: 0,
+    wakeAt: null,
+    pendingApprovals: 0,
+  });
+  return services.plans.plan(org, planId).create(command);
+}
+
+/** Finds the action and what an answer without a plan needs; for the caller that may get by without one. */
+export async function findAction(name: string, principal: Principal, services: Services): Promise<Result<ActionDocument, Refusal>> {
+  const stored = await services.actions.get(principal.org, name);
+  if (stored === null) return err(notFound('action', name, { action_name: name }));
+  // A stored row is an edge too.
+  return parseAction(stored.body);
+}
+
+async function claim(request: StartRequest, principal: Principal, services: Services): Promise<Result<{ readonly planId: string; readonly isRepeat: boolean }, Refusal>> {
+  const planId = services.ids.ulid();
+  if (request.idempotency === null) return ok({ planId, isRepeat: false });
+  const { key, body } = request.idempotency;
+  if (key.length === 0 || key.length > 255) return err(invalidField('idempotency_key', 'must have 1 to 255 characters'));
+  const bodyDigest = digestOf(services.sha256, body);
+  const held = await services.idempotency.claim({
+    org: principal.org,
+    keyId: principal.keyId,
+    idempotencyKey: key,
+    bodyDigest,
+    planId,
+    createdAt: new Date(services.clock.nowMs()).toISOString(),
+  });
+  if (held.bodyDigest !== bodyDigest) {
+    return err({
+      kind: 'already_exists',
+      message: 'this idempotency key was used with another request; use a new key for a new request',
+      entity: 'idempotency_key',
+      id: key,
+      details: { idempotency_key: key, plan_id: held.planId },
+    });
+  }
+  return ok({ planId: held.planId, isRepeat: held.planId !== planId });
+}
+
+async function prepare(request: StartRequest, principal: Principal, services: Services, planId: string): Promise<Result<CreateCommand, Refusal>> {
+  const { org } = principal;
+  const action = await findAction(request.actionName, principal, services);
+  if (!action.ok) return action;
+  const args = validateArguments(action.value, request.arguments);
+  if (!args.ok) return args;
+  const guardrails = request.guardrails === undefined ? ok<Guardrails>({}) : parseGuardrails(request.guardrails, `${request.fieldPrefix}guardrails`);
+  if (!guardrails.ok) return guardrails;
+  const project = await takeProject(request, action.value, org, services);
+  if (!project.ok) return project;
+  const profile = await lockProfile(request, action.value, project.value?.name ?? null, org, services);
+  if (!profile.ok) return profile;
+  const session = await enterSession(request.sessionId, principal, services);
+  if (!session.ok) return session;
+  return ok({
+    type: 'create',
+    planId,
+    org,
+    sessionId: session.value,
+    action: action.value,
+    arguments: args.value,
+    input: request.input,
+    project: project.value,
+    profile: profile.value,
+    policy: combinePolicies([
+      { origin: 'profile', profile: profile.value.document },
+      ...(action.value.guardrails === undefined ? [] : [{ origin: 'action' as const, guardrails: action.value.guardrails }]),
+      { origin: 'plan', guardrails: guardrails.value },
+    ]),
+    statistics: { plans: { ok: 0, total: 0 }, calls: {} },
+    by: actorOf(principal),
+    message: request.message,
+    rejection: null,
+  });
+}
+
+/** The project that is named by the call, the action, or the org's default for actions that apply to one; its head is pinned here. */
+async function takeProject(request: StartRequest, action: ActionDocument, org: string, services: Services): Promise<Result<ProjectRef | null, Refusal>> {
+  const fallback = action.apply === 'none' ? null : await services.config.get(org, 'org', 'core.default-project');
+  const name = request.project ?? action.project ?? (typeof fallback === 'string' ? fallback : null);
+  if (name === null) return ok(null);
+  const record = await services.projectStore.get(org, name);
+  const head = record === null ? null : await services.projects.project(org, name).head();
+  if (record === null || head === null) return err(notFound('project', name, { project: name }));
+  const protectedPaths = record.settings['protected_paths'];
+  return ok({
+    name,
+    base: head.head,
+    protectedPaths: Array.isArray(protectedPaths) ? protectedPaths.filter((path): path is string => typeof path === 'string') : DEFAULT_PROTECTED_PATHS,
+  });
+}
+
+async function lockProfile(
+  request: StartRequest,
+  action: ActionDocument,
+  project: string | null,
+  org: string,
+  services: Services,
+): Promise<Result<LockedProfile, Refusal>> {
+  const key = 'core.automation-profile';
+  const [ofProject, ofOrg] = await Promise.all([
+    project === null ? null : services.config.get(org, `project:${project}`, key),
+    services.config.get(org, 'org', key),
+  ]);
+  const { name, level } = resolveProfile({
+    plan: request.automationProfile ?? null,
+    action: action.automation_profile ?? null,
+    project: typeof ofProject === 'string' ? ofProject : null,
+    global: typeof ofOrg === 'string' ? ofOrg : null,
+    environment: request.environmentProfile ?? null,
+  });
+  const document = BUILTIN_PROFILES.get(name);
+  if (document === undefined) {
+    const valid = [...BUILTIN_PROFILES.keys()];
+    const field = level === 'environment' ? 'environment_profile' : `${request.fieldPrefix}automation_profile`;
+    return err(invalidField(field, `no profile is named '${name}' (set at level ${level}); valid names: ${valid.join(', ')}`, { profile: name, level, valid_names: valid }));
+  }
+  return ok({ name, level, document, digest: digestOf(services.sha256, document) });
+}
+
+/** The session of the plan: the one that is named, made if need be, never a closed one; without a name a new one. */
+async function enterSession(sessionId: string | undefined, principal: Principal, services: Services): Promise<Result<string, Refusal>> {
+  const id = sessionId ?? services.ids.ulid();
+  const session = await services.sessions.ensure({
+    org: principal.org,
+    id,
+    actorName: null,
+    status: 'open',
+    createdAt: new Date(services.clock.nowMs()).toISOString(),
+    closedAt: null,
+    createdBy: principal.keyId,
+  });
+  return session.status === 'closed' ? err(invalidState('the session is closed; use another session_id', { session_id: id })) : ok(id);
+}
+
+/** The arguments of a request as JSON, for what a repeat of it must equal. */
+export function bodyOf(parts: { readonly [name: string]: JsonValue | undefined }): JsonObject {
+  return Object.fromEntries(Object.entries(parts).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}

@@ -1,0 +1,253 @@
+/** The plan as an A2A task: state, status message, artifacts, history, and our metadata (design section 11). */
+import { approvalPart, EXTENSION_URI } from '../a2a/extension.ts';
+import { type Artifact, type ArtifactEvent, isInterrupted, isTerminal, type Message, type Part, type StatusEvent, type Task, type TaskState, type TaskStatus } from '../a2a/model.ts';
+import { effectiveLimit } from '../core/guard-policy.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
+import { formatUsd, toUsd } from '../core/money.ts';
+import type { Approval, PlanArtifact, PlanMessage } from '../core/plan/plan.ts';
+import type { ContentPart } from '../core/plan/proposal.ts';
+import { type PlanSnapshot, type PlanUpdate, valueIn } from '../core/plan/snapshot.ts';
+import { taskStateOf } from '../core/plan/task-state.ts';
+import { approvalViewOf, MAX_SHOWN_PATCH, pendingOf, textOf } from './plan-view.ts';
+
+export interface TaskShape {
+  /** 0: none; absent: all. */
+  readonly historyLength?: number | undefined;
+  readonly includeArtifacts: boolean;
+}
+
+export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts }: TaskShape): Task {
+  const { plan } = snapshot;
+  const history = plan.messages.map((message) => messageOf(snapshot, message));
+  return {
+    id: plan.id,
+    contextId: plan.sessionId,
+    status: statusOf(snapshot, null),
+    artifacts: includeArtifacts ? artifactsOf(snapshot) : undefined,
+    history: historyLength === 0 ? undefined : historyLength === undefined ? history : history.slice(-historyLength),
+    metadata: metadataOf(snapshot),
+  };
+}
+
+function artifactsOf(snapshot: PlanSnapshot): readonly Artifact[] {
+  const made = snapshot.plan.artifacts.map((artifact) => artifactOf(snapshot, artifact));
+  return [...made, ...draftsOf(snapshot)];
+}
+
+/** A diff that is too long for the status message waits as a draft beside it. */
+export function draftsOf(snapshot: PlanSnapshot): readonly Artifact[] {
+  return pendingOf(snapshot.plan).flatMap((approval): Artifact[] => {
+    if (approval.subject.diff === undefined) return [];
+    const text = textOf(valueIn(snapshot, approval.subject.diff.patch));
+    if (text === null || text.length <= MAX_SHOWN_PATCH) return [];
+    return [
+      {
+        artifactId: 'changes.diff',
+        name: 'changes.diff',
+        description: 'Unified diff that waits for its approval',
+        parts: [{ kind: 'text', text, mediaType: 'text/x-diff', filename: 'changes.diff' }],
+        metadata: { draft: true },
+      },
+    ];
+  });
+}
+
+export function taskStateFor(snapshot: PlanSnapshot): TaskState {
+  return taskStateOf(snapshot.plan);
+}
+
+/** State with what a person needs to know about it; one data part per pending approval. */
+export function statusOf(snapshot: PlanSnapshot, said: PlanMessage | null): TaskStatus {
+  const { plan } = snapshot;
+  const parts = said === null ? statusParts(snapshot) : partsOf(valueIn(snapshot, said.parts));
+  return {
+    state: taskStateOf(plan),
+    timestamp: plan.statusAt,
+    message:
+      parts.length === 0
+        ? undefined
+        : {
+            messageId: said?.messageId ?? `${plan.id}.s${plan.seq}`,
+            role: 'agent',
+            parts,
+            taskId: plan.id,
+            contextId: plan.sessionId,
+            extensions: pendingOf(plan).length > 0 ? [EXTENSION_URI] : undefined,
+          },
+  };
+}
+
+function statusParts(snapshot: PlanSnapshot): readonly Part[] {
+  const { plan } = snapshot;
+  const pending = pendingOf(plan);
+  if (pending.length > 0) {
+    const text = pending.map((approval) => describe(snapshot, approval)).join('\n\n');
+    return [{ kind: 'text', text }, ...pending.map((approval) => approvalPart(requestOf(snapshot, approval)))];
+  }
+  const text = closing(snapshot);
+  return text === null ? [] : [{ kind: 'text', text }];
+}
+
+/** What a plan says of itself where nobody is asked. */
+function closing({ plan }: PlanSnapshot): string | null {
+  const spent = formatUsd(spentMicroUsd(plan.ledger));
+  switch (plan.state) {
+    case 'applied':
+      return plan.appliedHead === null ? `Done. Spent ${spent}.` : `Applied to ${plan.project?.name ?? 'the project'}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`;
+    case 'errored':
+      return `${plan.failure?.last.message ?? 'The plan failed.'}${plan.terminal ? '' : ' Send guidance, execute it again, or cancel it.'}`;
+    case 'constrained':
+      return plan.failure?.last.message ?? 'The plan met a constraint.';
+    case 'cancelled':
+      return plan.cancelReason === null ? 'Cancelled.' : `Cancelled: ${plan.cancelReason}`;
+    case 'rejected':
+      return plan.failure?.last.message ?? 'Rejected.';
+    default:
+      return null;
+  }
+}
+
+/** For people: what is asked, why, and how to answer. */
+function describe(snapshot: PlanSnapshot, approval: Approval): string {
+  const lines = [approval.reason];
+  const { subject } = approval;
+  if (subject.call !== undefined) lines.push(`Call: ${subject.call.tool} ${shorten(JSON.stringify(valueIn(snapshot, subject.call.arguments)))}`);
+  for (const call of subject.calls ?? []) lines.push(`Call: ${call.tool} ${shorten(JSON.stringify(valueIn(snapshot, call.arguments)))}`);
+  if (subject.diff !== undefined) {
+    lines.push(`Changes: ${subject.diff.files.length} file(s), +${subject.diff.additions} -${subject.diff.deletions}`);
+    const patch = textOf(valueIn(snapshot, subject.diff.patch));
+    if (patch !== null) lines.push(patch.length <= MAX_SHOWN_PATCH ? patch : 'The diff is in the artifact changes.diff.');
+  }
+  if (subject.decision !== undefined) lines.push(`Decision: ${String(subject.decision['question'])} → ${String(subject.decision['chosen'])}`);
+  if (subject.question !== undefined && subject.question !== approval.reason) lines.push(subject.question);
+  if (approval.estimateMicroUsd !== null && approval.estimateMicroUsd > 0) lines.push(`Estimated cost: ${formatUsd(approval.estimateMicroUsd)}`);
+  lines.push(`Approval ${approval.id}${approval.expiresAt === null ? '' : `, expires ${approval.expiresAt}`}.`);
+  return lines.join('\n');
+}
+
+function shorten(text: string): string {
+  return text.length > 500 ? `${text.slice(0, 500)}…` : text;
+}
+
+function requestOf(snapshot: PlanSnapshot, approval: Approval): Parameters<typeof approvalPart>[0] {
+  const view = approvalViewOf(snapshot, approval);
+  const extra: Record<string, JsonValue> = { reason: view.reason };
+  if (view.gate !== undefined) extra['gate'] = view.gate;
+  if (view.calls !== undefined) extra['calls'] = view.calls as unknown as JsonValue;
+  if (view.choices !== undefined) extra['choices'] = view.choices;
+  if (view.suggested_grant !== undefined) extra['suggested_grant'] = view.suggested_grant;
+  if (view.decision !== undefined) extra['decision'] = view.decision;
+  if (view.components !== undefined) extra['components'] = view.components;
+  return {
+    approval_id: view.approval_id,
+    kind: view.kind,
+    digest: view.digest,
+    call: view.call as JsonObject | undefined,
+    diff: view.diff === undefined ? undefined : (view.diff.patch === undefined ? { ...view.diff, artifact_id: 'changes.diff' } : view.diff) as unknown as JsonValue,
+    question: view.question,
+    estimate: view.estimate_usd === undefined ? undefined : { cost_usd: view.estimate_usd },
+    guard: view.guard,
+    threshold: view.threshold,
+    confidence: view.confidence ?? undefined,
+    expires_at: view.expires_at ?? undefined,
+    ...extra,
+  };
+}
+
+/** What a calling agent can see of the plan without our operations. */
+export function metadataOf(snapshot: PlanSnapshot): JsonObject {
+  const { plan } = snapshot;
+  const left = remaining(plan.ledger, plan.policy.planCapMicroUsd);
+  return {
+    [EXTENSION_URI]: {
+      phase: plan.phase,
+      state: plan.state,
+      action: plan.action.name,
+      profile: { name: plan.profile.name, digest: plan.profile.digest },
+      spent_usd: toUsd(spentMicroUsd(plan.ledger)),
+      reserved_usd: toUsd(reservedMicroUsd(plan.ledger)),
+      ...(left === null ? {} : { remaining_usd: { plan: toUsd(left) } }),
+      steps_used: plan.stepsUsed,
+      ...limitMember(effectiveLimit(plan.policy.maxSteps, plan.grants.steps)),
+      ...(plan.step === null ? {} : { current_step: plan.step.id }),
+      ...(plan.project === null ? {} : { project: plan.project.name }),
+      ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
+      audit_head: plan.headHash,
+      audit_seq: plan.seq,
+    },
+  };
+}
+
+function limitMember(limit: number | null): JsonObject {
+  return limit === null ? {} : { steps_limit: limit };
+}
+
+function messageOf(snapshot: PlanSnapshot, message: PlanMessage): Message {
+  return {
+    messageId: message.messageId,
+    role: message.role,
+    parts: partsOf(valueIn(snapshot, message.parts)),
+    taskId: snapshot.plan.id,
+    contextId: snapshot.plan.sessionId,
+    metadata: message.metadata,
+  };
+}
+
+export function artifactOf(snapshot: PlanSnapshot, artifact: PlanArtifact): Artifact {
+  const isDraft = snapshot.plan.action.apply === 'project' && snapshot.plan.state !== 'applied' && snapshot.plan.project !== null;
+  return {
+    artifactId: artifact.artifactId,
+    name: artifact.name ?? undefined,
+    description: artifact.description ?? undefined,
+    parts: artifact.parts.flatMap((part) => partsOf([valueIn(snapshot, part)])),
+    metadata: isDraft ? { draft: true } : undefined,
+  };
+}
+
+/** Stored parts are those of core (`ContentPart`); they differ from A2A's only in the name of the bytes. */
+export function partsOf(value: JsonValue): readonly Part[] {
+  const parts = (Array.isArray(value) ? value : []) as unknown as readonly ContentPart[];
+  return parts.map((part): Part => {
+    if (part.kind !== 'raw') return part as Part;
+    const { base64, ...rest } = part;
+    return { ...rest, raw: base64 } as Part;
+  });
+}
+
+/** A2A parts as they are stored in the plan. */
+export function contentOf(parts: readonly Part[]): JsonValue {
+  return parts.map((part) => {
+    const { kind, mediaType, filename, metadata } = part;
+    const common = { ...(mediaType === undefined ? {} : { mediaType }), ...(filename === undefined ? {} : { filename }), ...(metadata === undefined ? {} : { metadata }) };
+    switch (kind) {
+      case 'text':
+        return { kind, text: part.text, ...common };
+      case 'raw':
+        return { kind, base64: part.raw, ...common };
+      case 'url':
+        return { kind, url: part.url, ...common };
+      case 'data':
+        return { kind, data: part.data, ...common };
+    }
+  });
+}
+
+/** The events of one update. `closes` says after which states a stream ends. */
+export function eventsOf(update: PlanUpdate, closes: (state: TaskState) => boolean): readonly (StatusEvent | ArtifactEvent)[] {
+  const { snapshot } = update;
+  const ids = { taskId: snapshot.plan.id, contextId: snapshot.plan.sessionId };
+  if (update.kind === 'artifact') {
+    return [{ kind: 'artifact', ...ids, artifact: artifactOf(snapshot, update.artifact), append: update.append, lastChunk: update.lastChunk, metadata: metadataOf(snapshot) }];
+  }
+  const drafts = draftsOf(snapshot).map((artifact): ArtifactEvent => ({ kind: 'artifact', ...ids, artifact, append: false, lastChunk: true }));
+  return [...drafts, statusEventOf(snapshot, update.said, closes)];
+}
+
+export function statusEventOf(snapshot: PlanSnapshot, said: PlanMessage | null, closes: (state: TaskState) => boolean): StatusEvent {
+  const status = statusOf(snapshot, said);
+  return { kind: 'status', taskId: snapshot.plan.id, contextId: snapshot.plan.sessionId, status, final: closes(status.state), metadata: metadataOf(snapshot) };
+}
+
+/** A blocking send answers at these. */
+export const isSettled = (state: TaskState): boolean => isTerminal(state) || isInterrupted(state);

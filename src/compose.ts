@@ -1,0 +1,118 @@
+/**
+ * Everything wired: which adapters stand behind the ports, which tools and actors the plans get. Called by exactly two roots, the
+ * Worker and the Worker under test.
+ */
+import { createHash } from 'node:crypto';
+import { ulid } from 'ulid';
+import { dispatchOperation } from './app/dispatch.ts';
+import type { Services } from './app/services.ts';
+import type { ActionDocument } from './core/action.ts';
+import type { JsonObject } from './core/json.ts';
+import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
+import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
+import type { ToolPackage } from './engine/tools/tool.ts';
+import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
+import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
+import { makeActionStore } from './storage/d1/action-store.ts';
+import { makeAuditStore } from './storage/d1/audit-store.ts';
+import { makeConfigStore } from './storage/d1/config-store.ts';
+import { makeIdempotencyStore } from './storage/d1/idempotency-store.ts';
+import { makeKeyStore } from './storage/d1/key-store.ts';
+import { makePlanIndex } from './storage/d1/plan-index.ts';
+import { makeProjectStore } from './storage/d1/project-store.ts';
+import { makeSessionStore } from './storage/d1/session-store.ts';
+import { makeProjects } from './storage/objects.ts';
+import { makePlans } from './storage/plans.ts';
+
+/** Bindings and variables of a deployment (wrangler.toml). */
+export interface Env {
+  readonly DB: D1Database;
+  readonly PLANS: DurableObjectNamespace;
+  readonly PROJECTS: DurableObjectNamespace;
+  /** Public origin of the deployment; absent: the origin of each request. */
+  readonly PUBLIC_URL?: string;
+  /** `open` answers without keys, on loopback only. */
+  readonly AUTH_MODE?: string;
+  readonly OPEN_ORG?: string;
+}
+
+export const VERSION = '0.1.0';
+
+export interface Parts {
+  readonly toolPackages: readonly ToolPackage[];
+}
+
+const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
+
+export function compose({ toolPackages }: Parts) {
+  const made = makeToolbox([WORKSPACE_TOOL_PACKAGE, ...toolPackages]);
+  if (!made.ok) throw new Error(`the tools of this deployment contradict each other: ${made.error.message}`);
+  const toolbox = made.value;
+
+  /** One plan's object, with the adapters of this deployment. */
+  class PlanObject extends PlanObjectBase<Env> {
+    private connected: PlanObjectParts | null = null;
+
+    protected override parts(): PlanObjectParts {
+      this.connected ??= {
+        index: makePlanIndex(this.env.DB),
+        audit: makeAuditStore(this.env.DB),
+        projects: makeProjects(this.env.PROJECTS),
+        toolbox,
+        findActor,
+      };
+      return this.connected;
+    }
+  }
+
+  return { PlanObject, connect: (env: Env) => connect(env, toolbox), dispatchOperation };
+}
+
+function connect(env: Env, toolbox: Toolbox): Services {
+  return {
+    clock: { nowMs: () => Date.now() },
+    ids: { ulid: () => ulid(), secret: randomSecret },
+    sha256,
+    settings: {
+      version: VERSION,
+      publicUrl: env.PUBLIC_URL?.replace(/\/+$/, '') || null,
+      authMode: env.AUTH_MODE === 'open' ? 'open' : 'bearer',
+      openOrg: env.OPEN_ORG ?? 'dev',
+    },
+    keys: makeKeyStore(env.DB),
+    actions: makeActionStore(env.DB),
+    projectStore: makeProjectStore(env.DB),
+    projects: makeProjects(env.PROJECTS),
+    sessions: makeSessionStore(env.DB),
+    config: makeConfigStore(env.DB),
+    planIndex: makePlanIndex(env.DB),
+    audit: makeAuditStore(env.DB),
+    idempotency: makeIdempotencyStore(env.DB),
+    plans: makePlans(env.PLANS),
+    catalogue: toolbox.catalogue,
+    actors: { names: () => ACTOR_NAMES, immediateReply },
+  };
+}
+
+function immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null {
+  return (
+    findActor(action.actor)?.immediateReply?.({
+      action,
+      arguments: args,
+      phase: 'execute',
+      cursor: null,
+      results: new Map(),
+      input,
+      guidance: [],
+      earlierGuidance: [],
+      attempt: 1,
+      last: null,
+    }) ?? null
+  );
+}
+
+/** 256 bits, URL-safe. */
+function randomSecret(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}

@@ -1,0 +1,109 @@
+/**
+ * Tools for tests only, passed to `compose` by the Worker under test. What they do outside is a POST to a receiver of the test
+ * (argument `url`), so that a test counts real effects, over crashes too; without a receiver they only record in this isolate.
+ */
+import type { JsonObject } from '../../src/core/json.ts';
+import type { RiskClass } from '../../src/core/tool.ts';
+import type { Tool, ToolContext, ToolOutcome, ToolPackage } from '../../src/engine/tools/tool.ts';
+
+/** What was performed in this isolate, in order. */
+export const PERFORMED: { readonly tool: string; readonly key: string; readonly args: JsonObject }[] = [];
+
+const ARGUMENTS: JsonObject = {
+  type: 'object',
+  properties: {
+    url: { type: 'string', description: 'Receiver that the effect is posted to' },
+    label: { type: 'string' },
+    ms: { type: 'number', minimum: 0, maximum: 60_000 },
+    cost_usd: {},
+    times: { type: 'number' },
+  },
+  additionalProperties: false,
+};
+
+interface TestTool {
+  readonly name: string;
+  readonly riskClass: RiskClass;
+  readonly scope?: 'workspace' | 'external';
+  readonly idempotent?: boolean;
+  readonly priceMicroUsd?: number;
+  readonly perform?: (args: JsonObject, context: ToolContext) => Promise<ToolOutcome>;
+}
+
+const failures = new Map<string, number>();
+
+const TOOLS: readonly TestTool[] = [
+  { name: 'test/counter', riskClass: 'external_read' },
+  { name: 'test/priced', riskClass: 'external_read', priceMicroUsd: 100_000 },
+  { name: 'test/unsafe', riskClass: 'unsafe', scope: 'workspace' },
+  { name: 'test/external_write', riskClass: 'external_write', idempotent: true },
+  { name: 'test/external_once', riskClass: 'external_write', idempotent: false },
+  {
+    name: 'test/slow',
+    riskClass: 'external_read',
+    idempotent: true,
+    perform: async (args, { signal }) => {
+      const ms = typeof args['ms'] === 'number' ? args['ms'] : 1000;
+      await new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(resolve, ms);
+        signal.addEventListener('abort', () => {
+          clearTimeout(timer);
+          reject(new DOMException('stopped', 'AbortError'));
+        });
+      });
+      return { status: 'succeeded', result: { waited_ms: ms } };
+    },
+  },
+  {
+    name: 'test/fail_transient',
+    riskClass: 'external_read',
+    idempotent: true,
+    perform: async (args, { idempotencyKey }) => {
+      const before = failures.get(idempotencyKey) ?? 0;
+      failures.set(idempotencyKey, before + 1);
+      const times = typeof args['times'] === 'number' ? args['times'] : Number.POSITIVE_INFINITY;
+      if (before < times) return { status: 'failed', error: { code: 'busy', message: 'the receiver is busy', transient: true }, dispatched: true };
+      return { status: 'succeeded', result: { failures: before } };
+    },
+  },
+  {
+    name: 'test/fail_permanent',
+    riskClass: 'external_read',
+    perform: async () => ({ status: 'failed', error: { code: 'gone', message: 'there is no such thing', transient: false }, dispatched: false }),
+  },
+];
+
+export const TEST_TOOL_PACKAGE: ToolPackage = {
+  name: 'test',
+  tools: TOOLS.map(
+    (tool): Tool => ({
+      spec: {
+        name: tool.name,
+        aliases: [],
+        summary: `Test tool ${tool.name}`,
+        riskClass: tool.riskClass,
+        parameters: ARGUMENTS,
+        priceMicroUsd: tool.priceMicroUsd ?? 0,
+        scope: tool.scope ?? 'external',
+        idempotent: tool.idempotent ?? false,
+        skillCategory: 'test',
+      },
+      perform: async (args, context) => {
+        PERFORMED.push({ tool: tool.name, key: context.idempotencyKey, args });
+        await post(args['url'], tool.name, args, context);
+        const outcome = (await tool.perform?.(args, context)) ?? ({ status: 'succeeded', result: { done: tool.name } } as const);
+        return 'cost_usd' in args ? { ...outcome, costUsd: args['cost_usd'] } : outcome;
+      },
+    }),
+  ),
+};
+
+async function post(url: unknown, tool: string, args: JsonObject, { idempotencyKey, signal }: ToolContext): Promise<void> {
+  if (typeof url !== 'string') return;
+  await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
+    body: JSON.stringify({ tool, args }),
+    signal,
+  });
+}

@@ -41,12 +41,6 @@ export const CONFIG_KEYS = {
     scopes: ['org'],
     fallback: 'input-required',
   },
-  'sandbox.strategy': {
-    meaning: 'workspace: nothing outside the plan changes before apply; none: writes go to the head at once, each guarded',
-    value: z.enum(['workspace', 'none'], 'must be workspace or none'),
-    scopes: ['org', 'project'],
-    fallback: 'workspace',
-  },
 } as const satisfies Record<string, ConfigKeyRow>;
 export type ConfigKey = keyof typeof CONFIG_KEYS;
 

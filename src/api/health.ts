@@ -9,7 +9,9 @@ export const healthCheck = defineOperation({
   result: z.object({
     status: z.enum(['ok', 'degraded']),
     version: z.string(),
-    checks: z.array(z.object({ name: z.string(), status: z.enum(['ok', 'failed']), detail: z.string().optional() })),
+    checks: z.array(
+      z.object({ name: z.string(), status: z.enum(['ok', 'failed']), latency_ms: z.number(), detail: z.string().optional() }),
+    ),
   }),
   errors: PUBLIC_ERRORS,
   idempotent: true,

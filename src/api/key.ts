@@ -52,7 +52,7 @@ export const keyRevoke = defineOperation({
   freshKey: true,
   params: z.strictObject({ key_id: keyId }),
   result: keyView,
-  errors: [...COMMON_ERRORS, 'not_found'],
+  errors: [...COMMON_ERRORS, 'not_found', 'invalid_state'],
   idempotent: true,
   cli: { command: ['key', 'revoke'], positional: ['key_id'] },
 });

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ActionName } from '../core/action.ts';
 import { MAX_FILE_BYTES, MAX_FILES } from '../core/workspace/tree.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import {
@@ -8,7 +9,6 @@ import {
   fileMode,
   jsonObject,
   nameReference,
-  newName,
   nextPageToken,
   optional,
   pageSize,
@@ -47,10 +47,10 @@ export const projectCreate = defineOperation({
   role: 'admin',
   freshKey: true,
   params: z.strictObject({
-    name: newName.meta({ description: 'Name of the project' }),
+    name: ActionName.meta({ description: 'Name of the project' }),
     settings: optional(
       z.strictObject({
-        description: optional(text(2000)),
+        description: optional(text(2000).meta({ description: 'What the project is' })),
         protected_paths: optional(
           z.array(text(500)).max(200, 'at most 200 entries').meta({ description: 'Globs whose change raises the risk' }),
         ),

@@ -10,7 +10,9 @@ export const registryToolList = defineOperation({
   name: '_cleveragents/registry/tool/list',
   summary: 'Tools that plans can call',
   role: 'viewer',
-  params: z.strictObject({ namespace: optional(nameReference.meta({ description: 'Only tools whose name starts with namespace/' })) }),
+  params: z.strictObject({
+    namespace: optional(nameReference.meta({ description: 'Only tools of which a name starts with namespace/ or namespace:' })),
+  }),
   result: z.object({
     tools: z.array(
       z.object({
@@ -38,7 +40,7 @@ export const registryActorList = defineOperation({
   summary: 'Actors that can drive a plan',
   role: 'viewer',
   params: z.strictObject({}),
-  result: z.object({ actors: z.array(z.object({ name: z.string(), description: z.string() })), next_page_token: nextPageToken }),
+  result: z.object({ actors: z.array(z.object({ name: z.string() })), next_page_token: nextPageToken }),
   errors: COMMON_ERRORS,
   idempotent: true,
   cli: { command: ['actor', 'list'] },

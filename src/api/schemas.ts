@@ -23,15 +23,6 @@ export const text = (maxLength: number): z.ZodString =>
 /** Reference to something by name. Lenient on purpose, see the header. */
 export const nameReference = text(200);
 
-/** Name of something that is being made: `name`, `ns/name` or `server:ns/name` of letters, digits, `.`, `_`, `-`. */
-export const newName = z
-  .string()
-  .max(128, 'must be at most 128 characters')
-  .regex(
-    /^(?:[A-Za-z0-9][A-Za-z0-9._-]*:)?(?:[A-Za-z0-9][A-Za-z0-9._-]*\/)?[A-Za-z0-9][A-Za-z0-9._-]*$/,
-    'must be name, ns/name or server:ns/name of letters, digits, ".", "_" and "-", each part starting with a letter or digit',
-  );
-
 export const planId = z
   .string()
   .regex(new RegExp(`^${ULID}$`), 'must be a plan id: a ULID of 26 characters as answered by plan/use')

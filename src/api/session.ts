@@ -22,7 +22,7 @@ export const sessionCreate = defineOperation({
     session_id: optional(sessionId),
   }),
   result: z.object({ session_id: z.string(), status: z.literal('created') }),
-  errors: [...COMMON_ERRORS, 'not_found'],
+  errors: [...COMMON_ERRORS, 'invalid_state'],
   cli: { command: ['session', 'create'], examples: ['--actor-name scripted/commands'] },
 });
 

@@ -1,3 +1,5 @@
+import type { ActionSummary } from '../../api/action.ts';
+import type { ResultOf } from '../../api/operations.ts';
 import { type ActionDocument, parseAction } from '../../core/action.ts';
 import { BUILTIN_PROFILES } from '../../core/builtin-profiles.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
@@ -5,8 +7,6 @@ import type { FieldIssue, Refusal } from '../../core/refusal.ts';
 import { notFound } from '../../core/refusal.ts';
 import { err, ok } from '../../core/result.ts';
 import { invalidWith } from '../../core/schema-issues.ts';
-import type { ActionSummary } from '../../api/action.ts';
-import type { ResultOf } from '../../api/operations.ts';
 import type { Handlers } from '../handler.ts';
 import type { NamedDocument } from '../ports.ts';
 import type { Services } from '../services.ts';

@@ -79,7 +79,9 @@ export const projectHandlers = {
     const outcome = committed.value;
     if (outcome.status === 'committed') return ok(outcome);
     const message = `The head of the project has moved to ${outcome.head}; nothing was changed. Make the changes against it and commit again`;
-    return err(invalidState(message, { reason: 'HEAD_MOVED', project: params.name, head: outcome.head, expected_head: params.expected_head }));
+    return err(
+      invalidState(message, { reason: 'HEAD_MOVED', project: params.name, head: outcome.head, expected_head: params.expected_head }),
+    );
   },
 
   '_cleveragents/project/tree': async (params, call, services) => {

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
-import { dispatchOperation } from './app/dispatch.ts';
 import type { Services } from './app/services.ts';
+import { sweep } from './app/sweep.ts';
 import type { ActionDocument } from './core/action.ts';
 import type { JsonObject } from './core/json.ts';
 import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
@@ -65,7 +65,11 @@ export function compose({ toolPackages }: Parts) {
     }
   }
 
-  return { PlanObject, connect: (env: Env) => connect(env, toolbox), dispatchOperation };
+  const worker: ExportedHandler<Env> = {
+    fetch: () => new Response('not yet', { status: 503 }),
+    scheduled: async (_event, env) => sweep(connect(env, toolbox)),
+  };
+  return { PlanObject, worker, connect: (env: Env) => connect(env, toolbox) };
 }
 
 function connect(env: Env, toolbox: Toolbox): Services {

@@ -1,15 +1,8 @@
 /** Entry of the Worker: exports the Durable Object classes and answers requests. */
-import { DurableObject } from 'cloudflare:workers';
+import { compose } from './compose.ts';
 
-/** One plan. */
-export class PlanObject extends DurableObject {}
+const parts = compose({ toolPackages: [] });
 
-/** One project. */
-export class ProjectObject extends DurableObject {}
-
-export default {
-  fetch(request: Request): Response {
-    const { pathname } = new URL(request.url);
-    return pathname === '/health' ? Response.json({ status: 'ok' }) : new Response('Not found', { status: 404 });
-  },
-};
+export { ProjectObject } from './objects/project-object.ts';
+export const PlanObject = parts.PlanObject;
+export default parts.worker;

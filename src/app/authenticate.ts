@@ -39,7 +39,11 @@ const REFUSED: Refusal = {
  * In mode `open` a local request without a valid key is the development person of `settings.openOrg`; a valid key is still itself, so that
  * an agent's key stays an agent's. Requests that are not local need a key in every mode.
  */
-export async function authenticate(presented: Presented, services: Services, options: AuthenticateOptions): Promise<Result<Principal, Refusal>> {
+export async function authenticate(
+  presented: Presented,
+  services: Services,
+  options: AuthenticateOptions,
+): Promise<Result<Principal, Refusal>> {
   const principal = await verify(presented, services, options);
   if (principal !== null) return ok(principal);
   if (services.settings.authMode === 'open' && presented.local) return ok(developmentPrincipal(services.settings.openOrg));

@@ -40,7 +40,12 @@ const operationOf = (name: OperationName): Operation => OPERATIONS[name];
 function rowCommand<N extends OperationName>(name: N): CliCommand {
   const operation: Operation & { readonly name: N } = { ...operationOf(name), name };
   const view: RowView<N> = ROW_VIEWS[name] ?? {};
-  const flags = flagsOf(operation).filter((flag) => !(view.hidden ?? []).includes(flag.name));
+  const flags = flagsOf(operation)
+    .filter((flag) => !(view.hidden ?? []).includes(flag.name))
+    .map(
+      (flag): Flag =>
+        (view.files ?? []).includes(flag.name) ? { ...flag, kind: 'text', description: `${flag.description}: a JSON file` } : flag,
+    );
   const positional = (operation.cli?.positional ?? []).flatMap((member) => flags.filter((flag) => flag.path.join('.') === member));
   return {
     words: operation.cli?.command ?? [],
@@ -97,13 +102,13 @@ function approvalCommands(): readonly CliCommand[] {
     command('approve', {
       summary: 'Approve one thing: shows it first and sends the digest of what was shown',
       positional: [id],
-      flags: only('reason', 'digest', 'text', 'grant'),
+      flags: only('reason', 'digest', 'grant'),
       examples: ['01HXRCF1ABCDE12345678901AB.12', '01HXRCF1ABCDE12345678901AB.12 --cost-usd 0.50'],
     }),
     command('deny', {
       summary: 'Deny one thing; the reason is told to the actor',
       positional: [id],
-      flags: only('reason', 'digest', 'text'),
+      flags: only('reason', 'digest'),
       examples: ['01HXRCF1ABCDE12345678901AB.12 --reason "not this file"'],
     }),
     command('answer', {

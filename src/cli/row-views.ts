@@ -18,6 +18,8 @@ export interface RowView<N extends OperationName> {
   readonly prepare?: (context: CommandContext) => Promise<Readonly<Record<string, unknown>>> | Readonly<Record<string, unknown>>;
   readonly render?: (result: ResultOf<N>, style: Style) => string;
   readonly exitCode?: (result: ResultOf<N>) => ExitCode;
+  /** Members that are given as the name of a file; `prepare` reads it. */
+  readonly files?: readonly string[];
   /** Members that are not given by a flag, since `prepare` fills them in. */
   readonly hidden?: readonly string[];
   /** Bytes that are written as they are instead of a rendering. */
@@ -42,7 +44,7 @@ export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
   '_cleveragents/profile/show': { render: renderProfile },
   '_cleveragents/approval/list': { render: renderApprovals },
   '_cleveragents/project/file/read': { raw: (result) => Buffer.from(result.base64, 'base64') },
-  '_cleveragents/action/add': { prepare: readActionFile },
+  '_cleveragents/action/add': { prepare: readActionFile, files: ['action'] },
   '_cleveragents/health/check': { exitCode: (result) => (result.status === 'ok' ? EXIT.ok : EXIT.error) },
 };
 

@@ -12,7 +12,8 @@ export function renderDiff(diff: ResultOf<'_cleveragents/plan/diff'>, style: Sty
 
 /** Colours by line; plain output is the patch as it can be given to `git apply`. */
 export function renderPatch(patch: string, style: Style): string {
-  return printable(patch.endsWith('\n') ? patch.slice(0, -1) : patch)
+  return printable(patch)
+    .replace(/\n$/, '')
     .split('\n')
     .map((line) => {
       if (/^(?:diff |index |new file|deleted file|rename |similarity |old mode|new mode|--- |\+\+\+ )/.test(line))

@@ -12,6 +12,7 @@ import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
+import { createApp } from './http/app.ts';
 import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
 import { makeActionStore } from './storage/d1/action-store.ts';
 import { makeAuditStore } from './storage/d1/audit-store.ts';
@@ -65,8 +66,9 @@ export function compose({ toolPackages }: Parts) {
     }
   }
 
+  const app = createApp((env: Env) => connect(env, toolbox));
   const worker: ExportedHandler<Env> = {
-    fetch: () => new Response('not yet', { status: 503 }),
+    fetch: (request, env, context) => app.fetch(request, env, context),
     scheduled: async (_event, env) => sweep(connect(env, toolbox)),
   };
   return { PlanObject, worker, connect: (env: Env) => connect(env, toolbox) };

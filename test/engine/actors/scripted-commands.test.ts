@@ -4,10 +4,10 @@ import type { ActionDocument } from '../../../src/core/action.ts';
 import type { Proposal } from '../../../src/core/plan/proposal.ts';
 import { COMMAND_HELP } from '../../../src/engine/actors/command-language.ts';
 import { scriptedCommands } from '../../../src/engine/actors/scripted-commands.ts';
-import { EXAMPLE_ACTIONS } from '../../../src/engine/examples.ts';
+import { exampleActions } from '../../support/examples.ts';
 import { callsIn, contextOf, type Run, runActor, type Scene } from './actor-driver.ts';
 
-const found = EXAMPLE_ACTIONS.find(({ name }) => name === 'commands');
+const found = (await exampleActions()).find(({ name }) => name === 'commands');
 if (found === undefined) throw new Error('no action commands');
 const action: ActionDocument = found;
 

@@ -1,0 +1,2 @@
+/** What people are greeted with. */
+export const GREETING = 'Hello';

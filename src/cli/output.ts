@@ -1,4 +1,4 @@
-import { A2aError } from '../client/errors.ts';
+import { A2aError, ResourceNotFoundError } from '../client/errors.ts';
 import type { CliIo } from './cli-io.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { printable, type Style, styleFor } from './render/style.ts';
@@ -67,5 +67,17 @@ export function failureOutcome(error: unknown, exitCode: ExitCode): Outcome {
   const message = error instanceof Error ? error.message : String(error);
   const details = error instanceof A2aError ? { code: error.code, data: error.data } : {};
   const name = error instanceof Error ? error.name : 'Error';
-  return { exitCode, data: { error: { name, message, ...details } }, render: () => '', notes: [{ level: 'error', text: message }] };
+  return {
+    exitCode,
+    data: { error: { name, message, ...details } },
+    render: () => '',
+    notes: [{ level: 'error', text: `${message}${subjectOf(error)}` }],
+  };
+}
+
+/** "Plan not found" leaves out which; the ids are in the data. */
+function subjectOf(error: unknown): string {
+  if (!(error instanceof ResourceNotFoundError)) return '';
+  const named = Object.entries(error.data).filter(([name, value]) => typeof value === 'string' && name !== 'reason' && name !== 'domain');
+  return named.length === 0 ? '' : ` (${named.map(([name, value]) => `${name} ${String(value)}`).join(', ')})`;
 }

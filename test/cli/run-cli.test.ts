@@ -399,6 +399,21 @@ describe('views', () => {
     expect(out).toMatch(/s1 +- +open/);
   });
 
+  it('of a list beside other members are a table below them, without columns that a table cannot hold', async () => {
+    const entries = [
+      { path: 'a', mode: '100644', digest: 'x', size_bytes: 1, extra: { a: 1 } },
+      { path: 'b', mode: '100644', digest: 'y', size_bytes: 2, extra: null },
+    ];
+    const { url } = await start({ '_cleveragents/project/tree': () => ({ name: 'p', head: 'h', entries, next_page_token: 'n' }) });
+    const { out } = await run(['project', 'tree', 'p', '--url', url]);
+    expect(out).toMatch(/^name: p\nhead: h\npath +mode +digest +size_bytes\na +100644 +x +1\nb +100644 +y +2\nmore with --page-token n\n$/);
+  });
+
+  it('of what is not found name it', async () => {
+    const { url } = await start({ '_cleveragents/plan/status': notFound });
+    expect((await run(['plan', 'status', PLAN, '--url', url])).err).toBe(`error: Plan not found (plan_id ${PLAN})\n`);
+  });
+
   it('of a file are its bytes', async () => {
     const { url } = await start({
       '_cleveragents/project/file/read': () => ({

@@ -1,17 +1,19 @@
 import { clip, oneLine, printable, type Style, table } from './style.ts';
 
-/** Any result without a view of its own: a list of objects as a table, everything else as indented names and values. */
+/** Any result without a view of its own: a list of objects as a table below its scalars, everything else as indented names and values. */
 export function renderGeneric(result: unknown, style: Style): string {
-  if (isObject(result)) {
-    const lists = Object.entries(result).filter(([, value]) => Array.isArray(value));
-    const [list] = lists;
-    if (lists.length === 1 && list !== undefined && Object.keys(result).every((name) => name === list[0] || isPaging(name))) {
-      const items = list[1] as readonly unknown[];
-      if (items.length === 0) return style.paint('dim', `no ${list[0].replaceAll('_', ' ')}`);
-      if (items.every(isObject)) return `${renderTable(items, style)}${more(result, style)}`;
-    }
-  }
-  return renderValue(result, '', style);
+  if (!isObject(result)) return renderValue(result, '', style);
+  const lists = Object.entries(result).filter(([, value]) => Array.isArray(value));
+  const [list] = lists;
+  const scalars = Object.entries(result).filter(([name, value]) => name !== list?.[0] && !isPaging(name) && isCell(value));
+  const isOneList =
+    lists.length === 1 && Object.entries(result).every(([name, value]) => name === list?.[0] || isPaging(name) || isCell(value));
+  if (list === undefined || !isOneList) return renderValue(result, '', style);
+  const items = list[1] as readonly unknown[];
+  const above = scalars.length === 0 ? '' : `${renderValue(Object.fromEntries(scalars), '', style)}\n`;
+  if (items.length === 0) return `${above}${style.paint('dim', `no ${list[0].replaceAll('_', ' ')}`)}`;
+  if (!items.every(isObject)) return renderValue(result, '', style);
+  return `${above}${renderTable(items, style)}${more(result, style)}`;
 }
 
 const isPaging = (name: string): boolean => ['next_page_token', 'total_size', '_meta'].includes(name);
@@ -23,7 +25,7 @@ function more(result: Readonly<Record<string, unknown>>, style: Style): string {
 
 /** Columns of scalars only; the whole is in `--format json`. */
 function renderTable(items: readonly Readonly<Record<string, unknown>>[], style: Style): string {
-  const names = [...new Set(items.flatMap((item) => Object.keys(item).filter((name) => isCell(item[name]))))];
+  const names = [...new Set(items.flatMap((item) => Object.keys(item)))].filter((name) => items.every((item) => isCell(item[name])));
   const rows = items.map((item) => names.map((name) => clip(cell(item[name]), 60)));
   return table(names, rows, style);
 }

@@ -2,7 +2,6 @@
  * Everything wired: which adapters stand behind the ports, which tools and actors the plans get. Called by exactly two roots, the
  * Worker and the Worker under test.
  */
-import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
 import type { Services } from './app/services.ts';
 import { sweep } from './app/sweep.ts';
@@ -14,6 +13,7 @@ import type { ToolPackage } from './engine/tools/tool.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
 import { createApp } from './http/app.ts';
 import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
+import { sha256 } from './objects/sha256.ts';
 import { makeActionStore } from './storage/d1/action-store.ts';
 import { makeAuditStore } from './storage/d1/audit-store.ts';
 import { makeConfigStore } from './storage/d1/config-store.ts';
@@ -42,8 +42,6 @@ export const VERSION = '0.1.0';
 export interface Parts {
   readonly toolPackages: readonly ToolPackage[];
 }
-
-const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
 
 export function compose({ toolPackages }: Parts) {
   const made = makeToolbox([WORKSPACE_TOOL_PACKAGE, ...toolPackages]);

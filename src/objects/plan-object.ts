@@ -14,7 +14,8 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, type PlanHost, runPlan } from '../engine/run-plan.ts';
-import { PlanStore, sha256 } from './plan/plan-store.ts';
+import { PlanStore } from './plan/plan-store.ts';
+import { sha256 } from './sha256.ts';
 
 /** What the object needs from the rest of the deployment. */
 export interface PlanObjectParts {

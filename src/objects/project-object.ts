@@ -3,11 +3,12 @@ import type { CommitOutcome, CommitRequest, ProjectHead, ProjectPort } from '../
 import { notFound, type Refusal } from '../core/refusal.ts';
 import { err, type Result } from '../core/result.ts';
 import { EMPTY_TREE, treeDigest } from '../core/workspace/tree.ts';
-import { BlobTable, checkBatch, sha256 } from './project/blob-table.ts';
+import { BlobTable, checkBatch } from './project/blob-table.ts';
 import { commitTree, type ProjectTables, readHead } from './project/commit-tree.ts';
 import { createSchema, isCreated, migrateSchema } from './project/schema.ts';
 import { type ProjectSearchOptions, searchTree } from './project/search-tree.ts';
 import { TreeTable } from './project/tree-table.ts';
+import { sha256 } from './sha256.ts';
 
 /**
  * One project: its files by digest, its trees, its head and its history.

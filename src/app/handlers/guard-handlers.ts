@@ -19,7 +19,7 @@ export const guardHandlers = {
       revision: 1,
       digest: policyDigest,
       limits: limitsOf(policy),
-      policy: policy as unknown as JsonObject,
+      policy: policyView(policy),
     });
   },
 
@@ -82,6 +82,31 @@ export const guardHandlers = {
     });
   },
 } satisfies Partial<Handlers>;
+
+/** The combined policy in the source's field names: what a profile that said all of this at once would hold. Amounts in USD. */
+function policyView(policy: GuardPolicy): JsonObject {
+  const number = (limit: Limit | null): JsonValue => limit?.value ?? null;
+  const [first, ...others] = policy.allowlists;
+  return {
+    max_total_cost: policy.planCapMicroUsd === null ? null : toUsd(policy.planCapMicroUsd.value),
+    max_tool_calls_per_step: number(policy.maxCallsPerStep),
+    max_steps: number(policy.maxSteps),
+    max_wall_clock_seconds: number(policy.maxWallClockSeconds),
+    actor_limits: { max_tool_calls_per_invocation: number(policy.maxCallsPerInvocation), max_retries_per_failure: number(policy.maxRetries) },
+    tool_denylist: policy.denylist.map((entry) => entry.pattern),
+    tool_allowlist: first === undefined ? null : first.entries.filter((entry) => others.every((list) => list.entries.includes(entry))),
+    required_confirmations: policy.requiredConfirmations.map((entry) => entry.pattern),
+    require_approval_for_writes: policy.requireApprovalForWrites,
+    require_approval_for_apply: policy.requireApprovalForApply,
+    safety: {
+      require_sandbox: policy.requireSandbox,
+      require_checkpoints: policy.requireCheckpoints,
+      allow_unsafe_tools: policy.allowUnsafeTools,
+      require_human_approval: policy.requireHumanApproval,
+    },
+    thresholds: { ...policy.thresholds },
+  };
+}
 
 /** The limits in the source's field names, each with where it comes from. Amounts in USD. */
 function limitsOf(policy: GuardPolicy) {

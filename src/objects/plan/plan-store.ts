@@ -1,11 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { JsonValue } from '../../core/json.ts';
-import type { Sha256 } from '../../core/digest.ts';
 import type { LogRow } from '../../core/plan/events.ts';
 import { evolve } from '../../core/plan/evolve.ts';
 import type { Plan } from '../../core/plan/plan.ts';
-
-export const sha256: Sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
 /** A snapshot of the state every so many rows bounds what a wake has to fold. */
 const SNAPSHOT_EVERY = 32;

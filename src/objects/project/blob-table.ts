@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
-import type { Sha256 } from '../../core/digest.ts';
 import type { FieldIssue, Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { MAX_FILE_BYTES } from '../../core/workspace/tree.ts';
+import { sha256 } from '../sha256.ts';
 
 /** Largest sum of blobs in one message, in bytes; the platform refuses messages of 32 MiB. */
 export const MAX_BATCH_BYTES = 8 * 1_048_576;
@@ -11,8 +10,6 @@ export const MAX_BATCH_BYTES = 8 * 1_048_576;
 const DIGESTS_PER_STATEMENT = 10_000;
 
 const MAX_NAMED = 20;
-
-export const sha256: Sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
 /** The contents of files by digest. Blobs are only ever added. */
 export class BlobTable {

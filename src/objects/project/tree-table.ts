@@ -1,6 +1,7 @@
 import { decodeManifest, encodeManifest } from '../../core/workspace/manifest.ts';
 import { type Tree, treeDigest } from '../../core/workspace/tree.ts';
-import { bufferOf, sha256 } from './blob-table.ts';
+import { sha256 } from '../sha256.ts';
+import { bufferOf } from './blob-table.ts';
 
 /** A row ends at 2 MB, which the local runtime does not enforce. */
 const MAX_PART_BYTES = 1_048_576;

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { Grant } from '../core/grant.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
@@ -36,24 +37,6 @@ export const StartPlan = z.strictObject({
   idempotency_key: text.max(255, 'must be at most 255 characters').optional(),
 });
 export type StartPlan = z.infer<typeof StartPlan>;
-
-const amount = z.number(required('a number')).positive('must be more than 0');
-const count = z.int('must be an integer').positive('must be more than 0');
-
-/** More of exactly one exhausted limit. */
-export const Grant = z
-  .strictObject({
-    cost_usd: amount.optional(),
-    calls: count.optional(),
-    steps: count.optional(),
-    seconds: count.optional(),
-    retries: count.optional(),
-  })
-  .refine(
-    (grant) => Object.values(grant).filter((value) => value !== undefined).length === 1,
-    'must hold exactly one of cost_usd, calls, steps, seconds, retries',
-  );
-export type Grant = z.infer<typeof Grant>;
 
 /** A data part that answers one approval; `digest` repeats what the waiting task showed, so that nothing else is approved. */
 export const ApprovalAnswer = z

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { APPROVAL_KINDS } from '../core/plan/plan.ts';
+import { Grant } from '../core/grant.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { approvalId, digest, nextPageToken, optional, pageSize, pageToken, planId, text } from './schemas.ts';
-import { approvalView, grant, planView } from './views.ts';
+import { approvalView, planView } from './views.ts';
 
 export const approvalList = defineOperation({
   name: '_cleveragents/approval/list',
@@ -34,7 +35,7 @@ export const approvalDecide = defineOperation({
       digest: optional(digest.meta({ description: 'Digest of the approval that was shown; a mismatch refuses' })),
       reason: optional(text(2000).meta({ description: 'Why; told to the actor when denied' })),
       text: optional(text(20_000).meta({ description: 'The answer to a question, or the choice' })),
-      grant: optional(grant),
+      grant: optional(Grant),
     })
     .superRefine((value, context) => {
       if (value.decision === 'answer' && value.text === undefined) {

@@ -53,18 +53,6 @@ const diffSummary = z.object({
   patch: z.string().optional(),
 });
 
-export const grant = z
-  .strictObject({
-    cost_usd: z.number().positive('must be more than 0').max(1_000_000_000).meta({ description: 'US dollars more' }).exactOptional(),
-    calls: z.int().min(1).max(1_000_000).meta({ description: 'Tool calls more' }).exactOptional(),
-    steps: z.int().min(1).max(1_000_000).meta({ description: 'Steps more' }).exactOptional(),
-    seconds: z.number().positive('must be more than 0').max(31_536_000).meta({ description: 'Seconds of work more' }).exactOptional(),
-    retries: z.int().min(1).max(1000).meta({ description: 'Retries more' }).exactOptional(),
-  })
-  .refine((value) => Object.keys(value).length === 1, 'give exactly one of cost_usd, calls, steps, seconds, retries')
-  .meta({ description: 'What a limit is raised by: exactly one of the members' });
-export type Grant = z.output<typeof grant>;
-
 /** A question to a human, bound by digest to exactly one thing (design sections 4 and 11). */
 export const approvalView = z
   .object({

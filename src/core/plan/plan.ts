@@ -1,5 +1,6 @@
 import type { ActionDocument } from '../action.ts';
 import type { Confidence } from '../confidence.ts';
+import type { Grant } from '../grant.ts';
 import type { GuardPolicy } from '../guard-policy.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { PlanLedger } from '../ledger.ts';
@@ -138,14 +139,7 @@ export type ApprovalKind = (typeof APPROVAL_KINDS)[number];
 
 export type ApprovalStatus = 'pending' | 'approved' | 'denied' | 'answered' | 'expired' | 'revoked';
 
-/** Exactly one of the members: what an approval of a limit gives. */
-export interface Grant {
-  readonly cost_usd?: number;
-  readonly calls?: number;
-  readonly steps?: number;
-  readonly seconds?: number;
-  readonly retries?: number;
-}
+export type { Grant };
 
 export interface Approval {
   readonly id: string;
@@ -198,7 +192,7 @@ export interface PlanMessage {
   readonly role: 'user' | 'agent';
   readonly parts: Stored;
   readonly at: string;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Stored<JsonObject>;
 }
 
 export interface PlanArtifact {
@@ -222,8 +216,8 @@ export interface Plan {
   readonly org: string;
   readonly sessionId: string;
   readonly action: ActionDocument;
-  readonly arguments: JsonObject;
-  readonly input: string;
+  readonly arguments: Stored<JsonObject>;
+  readonly input: Stored<string>;
   readonly project: ProjectRef | null;
   readonly profile: LockedProfile;
   readonly policy: GuardPolicy;

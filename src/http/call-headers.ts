@@ -1,0 +1,51 @@
+import { type Codec, selectCodec } from '../a2a/codec.ts';
+import { EXTENSION_HEADERS, EXTENSION_URI, parseExtensionsHeader } from '../a2a/extension.ts';
+import type { Presented } from '../app/authenticate.ts';
+import { invalidField, type Refusal } from '../core/refusal.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import { isLocal } from './local.ts';
+
+/** What the headers (and the query) of a JSON-RPC request say beside its body. */
+export interface CallHeaders {
+  /** The translation of the version that the request names. */
+  readonly codec: Result<Codec, Refusal>;
+  /** The headers that activated our extension; it is confirmed in the same ones. */
+  readonly activatedBy: readonly string[];
+  readonly idempotencyKey: Result<string | null, Refusal>;
+  /** `Last-Event-ID` as a position in the log; anything else than a number is ignored. */
+  readonly lastEventId: number | null;
+  readonly presented: Presented;
+}
+
+export function readCallHeaders(request: Request): CallHeaders {
+  const { headers } = request;
+  return {
+    codec: selectCodec({ versionHeader: headers.get('a2a-version'), versionQuery: queryValue(request.url, 'a2a-version') }),
+    activatedBy: EXTENSION_HEADERS.filter((name) => parseExtensionsHeader(headers.get(name)).includes(EXTENSION_URI)),
+    idempotencyKey: idempotencyKeyOf(headers.get('idempotency-key')),
+    lastEventId: lastEventIdOf(headers.get('last-event-id')),
+    presented: {
+      authorization: headers.get('authorization') ?? undefined,
+      apiKey: headers.get('x-api-key') ?? undefined,
+      local: isLocal(request),
+    },
+  };
+}
+
+/** Names of service parameters are compared without case (1.0 specification section 3.2.6). */
+function queryValue(url: string, name: string): string | null {
+  if (!url.includes('?')) return null;
+  for (const [key, value] of new URL(url).searchParams) if (key.toLowerCase() === name) return value;
+  return null;
+}
+
+function idempotencyKeyOf(header: string | null): Result<string | null, Refusal> {
+  const key = header?.trim() ?? '';
+  if (key === '') return ok(null);
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return ok(key);
+  return err(invalidField('Idempotency-Key', 'must be at most 255 printable ASCII characters'));
+}
+
+function lastEventIdOf(header: string | null): number | null {
+  return header !== null && /^\d{1,15}$/.test(header) ? Number(header) : null;
+}

@@ -1,0 +1,173 @@
+/**
+ * What has to hold of every plan after every command (design section 4), computed from the log alone and on its own terms, so that the
+ * fold and the guards are not checked against themselves.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { expect } from 'vitest';
+import { effectiveLimit } from '../../../src/core/guard-policy.ts';
+import { reservedMicroUsd } from '../../../src/core/ledger.ts';
+import { parseCostUsd } from '../../../src/core/money.ts';
+import type { LogRow } from '../../../src/core/plan/events.ts';
+import { evolve } from '../../../src/core/plan/evolve.ts';
+import { nextTask } from '../../../src/core/plan/next-task.ts';
+import { type Plan, pendingApprovals } from '../../../src/core/plan/plan.ts';
+
+/** An account of one plan, kept beside it row by row. */
+export class Witness {
+  private mirror: Plan | null = null;
+  private readonly held = new Map<string, number>();
+  private readonly allowed = new Map<string, number>();
+  private readonly attempts = new Map<string, number>();
+  private readonly barred = new Set<string>();
+  private readonly consumed = new Set<string>();
+  private settled = 0;
+  private overrun = 0;
+  private granted = 0;
+  private retriesGranted = 0;
+  private ended = false;
+
+  /** Takes in what a command wrote, and what the decider says the plan is now. */
+  see(rows: readonly LogRow[], after: Plan, nowMs: number): void {
+    for (const row of rows) this.row(JSON.parse(JSON.stringify(row)) as LogRow);
+    // The same state, though this one only ever saw rows and snapshots that went through JSON.
+    if (!isDeepStrictEqual(this.mirror, after)) expect(this.mirror).toEqual(after);
+    this.mirror = JSON.parse(JSON.stringify(this.mirror)) as Plan;
+    this.state(after, nowMs);
+  }
+
+  private row(row: LogRow): void {
+    if (this.ended) expect(row.type === 'call_settled' && row.data.late === true, `${row.type} after the end`).toBe(true);
+    const before = this.mirror;
+    this.mirror = evolve(this.mirror, row);
+    switch (row.type) {
+      case 'call_decided': {
+        const { call, allowed, reserved_micro_usd: amount, consumed_approval: approval } = row.data;
+        const key = `${call.id}.${call.attempt}`;
+        expect(allowed).toBe(call.status === 'authorised');
+        if (!allowed) {
+          expect(amount).toBe(0);
+          expect(row.data.reason, 'a refusal has a reason').not.toBeNull();
+          break;
+        }
+        expect(this.barred.has(call.id), `${call.id} was refused and is allowed later`).toBe(false);
+        expect(this.allowed.has(key), `${key} is allowed twice`).toBe(false);
+        expect(amount).toBe(call.estimateMicroUsd);
+        expect(row.data.guards.every((verdict) => verdict.allowed)).toBe(true);
+        this.allowed.set(key, amount);
+        this.held.set(key, amount);
+        this.attempts.set(call.id, (this.attempts.get(call.id) ?? 0) + 1);
+        if (approval !== undefined) {
+          const key = `${approval} ${call.id}`;
+          expect(this.consumed.has(key), `${approval} is consumed twice`).toBe(false);
+          this.consumed.add(key);
+        }
+        // What the org or the plan denies ran only because a human approved exactly this call.
+        for (const guard of Object.keys(call.overridden)) {
+          const given = before?.approvals.find((each) => each.id === call.overridden[guard]);
+          expect(given?.kind).toBe('call');
+          expect(given?.callIds).toEqual([call.id]);
+          expect(given?.status).toBe('approved');
+          expect(given?.decided?.by.kind).toBe('human');
+        }
+        break;
+      }
+      case 'call_sent':
+        expect(this.held.has(`${row.data.call_id}.${row.data.attempt}`), 'sent without an authorisation').toBe(true);
+        break;
+      case 'call_settled': {
+        const { call_id: id, attempt, outcome, charge } = row.data;
+        const key = `${id}.${attempt}`;
+        if (outcome === 'succeeded' || charge !== null) expect(this.allowed.has(key), `${key} ran without a decision`).toBe(true);
+        if (outcome === 'refused') {
+          this.barred.add(id);
+          expect(this.attempts.has(id), `${id} ran and is called refused`).toBe(false);
+        }
+        const reserved = this.held.get(key) ?? 0;
+        if (charge !== null) {
+          expect(Number.isSafeInteger(charge.charged_micro_usd) && charge.charged_micro_usd >= 0).toBe(true);
+          this.settled += Math.min(reserved, charge.charged_micro_usd);
+          this.overrun += Math.max(0, charge.charged_micro_usd - reserved);
+        }
+        if (outcome !== 'unknown') this.held.delete(key);
+        break;
+      }
+      case 'approval_decided': {
+        if (row.data.kind !== 'question') expect(row.actor.kind).toBe('human');
+        const approval = before?.approvals.find((each) => each.id === row.data.approval_id);
+        expect(approval?.status).toBe('pending');
+        expect(row.data.digest).toBe(approval?.digest);
+        expect(approval?.expiresAt === null || (approval?.expiresAt ?? '') > row.at, 'answered after its expiry').toBe(true);
+        if (row.data.decision === 'deny') for (const id of approval?.callIds ?? []) this.barred.add(id);
+        break;
+      }
+      case 'limit_granted': {
+        const { cost_usd: usd, retries } = row.data.grant;
+        const cost = parseCostUsd(usd ?? 0);
+        this.granted += cost.ok ? cost.value : 0;
+        this.retriesGranted += retries ?? 0;
+        break;
+      }
+      default:
+    }
+    if (this.mirror.terminal && !this.ended) {
+      this.ended = true;
+      // What was never sent gives its money back with the end.
+      for (const call of Object.values(this.mirror.calls)) if (call.status === 'authorised') this.held.delete(`${call.id}.${call.attempt}`);
+    }
+    this.money(this.mirror);
+  }
+
+  private money(plan: Plan): void {
+    const reserved = [...this.held.values()].reduce((sum, amount) => sum + amount, 0);
+    expect(reservedMicroUsd(plan.ledger)).toBe(reserved);
+    expect(plan.ledger.settledMicroUsd).toBe(this.settled);
+    expect(plan.ledger.overrunMicroUsd).toBe(this.overrun);
+    expect(plan.ledger.grantedMicroUsd).toBe(this.granted);
+    const cap = effectiveLimit(plan.policy.planCapMicroUsd, this.granted);
+    if (cap !== null) expect(this.settled + reserved, 'over the cap').toBeLessThanOrEqual(cap);
+    const retries = effectiveLimit(plan.policy.maxRetries, this.retriesGranted);
+    if (retries !== null) for (const [id, count] of this.attempts) expect(count, `attempts of ${id}`).toBeLessThanOrEqual(retries + 1);
+  }
+
+  private state(plan: Plan, nowMs: number): void {
+    const pending = pendingApprovals(plan);
+    expect(plan.state === 'waiting').toBe(!plan.terminal && pending.length > 0);
+    if (plan.terminal) expect(pending).toHaveLength(0);
+    expect(plan.terminal ? ['applied', 'cancelled', 'rejected', 'errored'].includes(plan.state) : !['applied', 'cancelled', 'rejected'].includes(plan.state)).toBe(true);
+    expect(pending.filter((each) => each.kind === 'next_step').length).toBeLessThanOrEqual(1);
+    if (plan.policy.unattended) expect(plan.approvals, 'nobody is asked').toHaveLength(0);
+
+    for (const call of Object.values(plan.calls)) {
+      if (call.status !== 'authorised' && call.status !== 'sent') continue;
+      const key = `${call.id}.${call.attempt}`;
+      expect(this.allowed.has(key), `${key} is ${call.status} without a decision`).toBe(true);
+      if (!plan.terminal || call.status === 'sent') expect(plan.ledger.reservations.find((each) => each.id === key)?.amountMicroUsd).toBe(this.allowed.get(key));
+    }
+    // Money is held only for what is open now.
+    for (const { id } of plan.ledger.reservations) {
+      const call = Object.values(plan.calls).find((each) => `${each.id}.${each.attempt}` === id);
+      expect(['authorised', 'sent', 'unknown'].includes(call?.status ?? 'gone'), `${id} is held for a call that is ${call?.status ?? 'gone'}`).toBe(true);
+    }
+
+    const task = nextTask(plan, nowMs);
+    if (!plan.terminal && pending.length === 0 && task.kind === 'sleep' && task.atMs === null) {
+      // Nothing moves it from inside: then it says that it needs somebody.
+      expect(['errored', 'constrained'], `stuck in ${plan.phase}/${plan.state}`).toContain(plan.state);
+    }
+    this.tree(plan);
+  }
+
+  private tree(plan: Plan): void {
+    const ids = new Set<string>();
+    let roots = 0;
+    for (const decision of plan.decisions) {
+      if (decision.parentId === null) {
+        roots += 1;
+        expect(decision.type).toBe('prompt_definition');
+      } else expect(ids.has(decision.parentId), 'a parent is older than its child, so there is no cycle').toBe(true);
+      expect(ids.has(decision.id)).toBe(false);
+      ids.add(decision.id);
+    }
+    expect(roots).toBe(1);
+  }
+}

@@ -30,6 +30,8 @@ export default defineConfig({
           environment: 'node',
           include: ['test/**/*.test.ts'],
           exclude: [...workerTests, ...e2eTests],
+          // Generous: property tests share two cores with whatever else runs. No test measures time.
+          testTimeout: 30_000,
         },
       },
       {
@@ -45,6 +47,7 @@ export default defineConfig({
           include: workerTests,
           setupFiles: ['./test/support/apply-migrations.ts'],
           isolate: false,
+          testTimeout: 30_000,
           fileParallelism: false,
           maxWorkers: 1,
         },

@@ -26,11 +26,6 @@ export async function approvingCaller(principal: Principal, services: Services):
   return ok({ actor: actorOf(fresh.value), mayApprove: mayApprove(fresh.value), separateRequester, requireDigest: requireDigest === true });
 }
 
-/** The caller of something that cannot approve. */
-export function plainCaller(principal: Principal): Caller {
-  return { actor: actorOf(principal), mayApprove: false, separateRequester: true, requireDigest: true };
-}
-
 async function freshPrincipal(principal: Principal, services: Services): Promise<Result<Principal, Refusal>> {
   if (services.settings.authMode === 'open') return ok(principal);
   const record = await services.keys.find(principal.keyId);

@@ -12,7 +12,7 @@ import { taskStateOf } from '../core/plan/task-state.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
-import { approvingCaller, plainCaller } from './caller.ts';
+import { approvingCaller } from './caller.ts';
 import type { CallContext } from './handler.ts';
 import type { OutsideCommand } from './ports.ts';
 import type { Services } from './services.ts';
@@ -69,10 +69,14 @@ async function findTarget(message: Message, approvalIds: readonly string[], star
 async function findWaiting(contextId: string, call: CallContext, services: Services): Promise<Result<PlanSnapshot | null, Refusal>> {
   const { org } = call.principal;
   // The index may lag behind by one write, so plans it calls working are asked themselves.
-  const page = await services.planIndex.list({ org, sessionId: contextId, pageSize: CONTEXT_PLANS });
+  const [page, known] = await Promise.all([
+    services.planIndex.list({ org, sessionId: contextId, pageSize: CONTEXT_PLANS }),
+    services.planIndex.listWaiting(org, contextId, CONTEXT_PLANS),
+  ]);
   if (!page.ok) return page;
-  const live = page.value.rows.filter((row) => ['submitted', 'working', 'input-required'].includes(row.taskState));
-  const snapshots = await Promise.all(live.map((row) => services.plans.plan(org, row.planId).read()));
+  const atWork = page.value.rows.filter((row) => row.taskState === 'submitted' || row.taskState === 'working');
+  const live = new Set([...known, ...atWork].map((row) => row.planId));
+  const snapshots = await Promise.all([...live].map((planId) => services.plans.plan(org, planId).read()));
   const waiting = snapshots.filter((snapshot): snapshot is PlanSnapshot => snapshot !== null && taskStateOf(snapshot.plan) === 'input-required');
   const [only, second] = waiting;
   if (second === undefined) return ok(only ?? null);
@@ -87,8 +91,8 @@ async function toPlan(snapshot: PlanSnapshot, request: SendRequest, call: CallCo
   if (!answers.ok) return answers;
   const text = textOfMessage(message);
   const plain = parsePlainDecision(text);
-  const mayDecide = answers.value.length > 0 || plain !== null;
-  const caller = mayDecide ? await approvingCaller(call.principal, services) : ok(plainCaller(call.principal));
+  // Any text may be an answer: a plan that asks for the next step takes it as guidance, from somebody who may decide.
+  const caller = await approvingCaller(call.principal, services);
   if (!caller.ok) return caller;
   const command: OutsideCommand = {
     type: 'message',

@@ -67,7 +67,13 @@ export async function startPlan(request: StartRequest, principal: Principal, ser
     wakeAt: null,
     pendingApprovals: 0,
   });
-  return services.plans.plan(org, planId).create(command);
+  const made = await services.plans.plan(org, planId).create(command);
+  // Of several requests with one key at once, the first makes the plan; what the others looked up meanwhile may differ, the plan may not.
+  if (isRepeat && !made.ok && made.error.kind === 'already_exists') {
+    const first = await services.plans.plan(org, planId).read();
+    return first === null ? made : ok(first);
+  }
+  return made;
 }
 
 /** Finds the action and what an answer without a plan needs; for the caller that may get by without one. */
@@ -116,7 +122,7 @@ async function prepare(request: StartRequest, principal: Principal, services: Se
   if (!project.ok) return project;
   const profile = await lockProfile(request, action.value, project.value?.name ?? null, org, services);
   if (!profile.ok) return profile;
-  const session = await enterSession(request.sessionId, principal, services);
+  const session = await enterSession(request.sessionId ?? sessionFor(planId, services), principal, services);
   if (!session.ok) return session;
   return ok({
     type: 'create',
@@ -184,9 +190,16 @@ async function lockProfile(
   return ok({ name, level, document, digest: digestOf(services.sha256, document) });
 }
 
-/** The session of the plan: the one that is named, made if need be, never a closed one; without a name a new one. */
-async function enterSession(sessionId: string | undefined, principal: Principal, services: Services): Promise<Result<string, Refusal>> {
-  const id = sessionId ?? services.ids.ulid();
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** The session of a plan that names none: an id like any other, but the same for every repeat of the request. */
+function sessionFor(planId: string, { sha256 }: Services): string {
+  const random = [...sha256(`session of ${planId}`).matchAll(/../g)].slice(0, 16);
+  return planId.slice(0, 10) + random.map(([byte]) => CROCKFORD[Number.parseInt(byte, 16) % 32]).join('');
+}
+
+/** The session of the plan, made if need be; never a closed one. */
+async function enterSession(id: string, principal: Principal, services: Services): Promise<Result<string, Refusal>> {
   const session = await services.sessions.ensure({
     org: principal.org,
     id,

@@ -190,7 +190,7 @@ function messageOf(snapshot: PlanSnapshot, message: PlanMessage): Message {
     parts: partsOf(valueIn(snapshot, message.parts)),
     taskId: snapshot.plan.id,
     contextId: snapshot.plan.sessionId,
-    metadata: message.metadata,
+    metadata: message.metadata === undefined ? undefined : (valueIn(snapshot, message.metadata) as JsonObject),
   };
 }
 

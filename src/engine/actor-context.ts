@@ -8,11 +8,11 @@ export function actorContextOf(plan: Plan, blob: (digest: string) => Uint8Array 
   const results = new Map(plan.results.map((finished) => [finished.stepId, stepResultOf(finished, blob)]));
   return {
     action: plan.action,
-    arguments: plan.arguments,
+    arguments: resolveStored(plan.arguments, blob),
     phase: plan.phase === 'strategize' ? 'strategize' : 'execute',
     cursor: plan.cursor,
     results,
-    input: plan.input,
+    input: resolveStored(plan.input, blob),
     guidance: plan.guidance.slice(plan.guidanceSeen),
     earlierGuidance: plan.guidance.slice(0, plan.guidanceSeen),
     attempt: plan.attempt,
@@ -21,10 +21,13 @@ export function actorContextOf(plan: Plan, blob: (digest: string) => Uint8Array 
 }
 
 function stepResultOf(finished: FinishedStep, blob: (digest: string) => Uint8Array | null): StepResult {
-  const values = finished.values.map((value) => resolveStored(value, blob));
   return {
     status: finished.status,
-    value: values.length === 1 ? (values[0] ?? null) : values,
+    // Read when it is asked for: a plan may have far more results than fit into memory at once.
+    get value() {
+      const values = finished.values.map((value) => resolveStored(value, blob));
+      return values.length === 1 ? (values[0] ?? null) : values;
+    },
     ...(finished.reason === null ? {} : { reason: finished.reason }),
   };
 }

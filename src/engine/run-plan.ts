@@ -5,7 +5,7 @@
 import type { ProjectPort, TreeChange } from '../app/ports.ts';
 import { StorageUnavailable } from '../app/ports.ts';
 import type { Sha256 } from '../core/digest.ts';
-import type { JsonObject } from '../core/json.ts';
+import { exceedsDepth, type JsonObject } from '../core/json.ts';
 import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import type { Call, Plan } from '../core/plan/plan.ts';
@@ -17,7 +17,7 @@ import { actorContextOf, resolveStored } from './actor-context.ts';
 import type { Actor } from './actors/actor.ts';
 import { callFactsOf } from './call-facts.ts';
 import { changesOf, PlanWorkspace } from './plan-workspace.ts';
-import type { ToolOutcome } from './tools/tool.ts';
+import type { ToolOutcome, WorkspaceReader } from './tools/tool.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
 /** One plan as the loop sees it. `execute` decides and commits before it returns; there is no wait inside it. */
@@ -27,6 +27,8 @@ export interface PlanHost {
   execute(command: Command): Result<null, Refusal>;
   blob(digest: string): Uint8Array | null;
   nowMs(): number;
+  /** Lets what came in meanwhile be dealt with: between two steps a plan can be cancelled, whatever its steps do. */
+  breathe(): Promise<void>;
   /** Aborted when the plan is cancelled: a running tool is told to stop. */
   readonly signal: AbortSignal;
   /** For the operator's log; never shown to a caller. */
@@ -45,12 +47,19 @@ export const CALL_TIMEOUT_MS = 10 * 60_000;
 /** How long to leave a store alone that did not answer. */
 const UNAVAILABLE_PAUSE_MS = 2_000;
 
-/** A proposal or task that is refused this often in a row leaves the plan until the next wake. */
+/** A task that fails or is refused this often in a row is given up where it can be; else the plan rests. */
 const MAX_REFUSALS_IN_ROW = 5;
+const REFUSED_PAUSE_MS = 10_000;
+
+/** Largest result of a tool that is kept, as JSON. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
 const MAX_PUT_BATCH_BYTES = 4 * 1024 * 1024;
 
-/** Runs the plan for at most `budgetMs`. Answers when it wants to run again: a time, or null when only somebody outside can move it. Never throws. */
+/**
+ * Runs the plan for at most `budgetMs`. Answers until when to leave it alone although it has something to do (a store does not answer,
+ * a task fails again and again), or null: its state alone says when it runs again. Never throws.
+ */
 export async function runPlan(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, budgetMs: number): Promise<number | null> {
   const startedMs = host.nowMs();
   let refusals = 0;
@@ -59,18 +68,50 @@ export async function runPlan(host: PlanHost, parts: EngineParts, workspace: Pla
     if (plan === null) return null;
     const nowMs = host.nowMs();
     const task = nextTask(plan, nowMs);
-    if (task.kind === 'sleep') return task.atMs;
-    if (nowMs - startedMs >= budgetMs) return nowMs;
+    if (task.kind === 'sleep' || nowMs - startedMs >= budgetMs) return null;
     try {
       const done = await perform(host, parts, workspace, plan, task);
       refusals = done ? 0 : refusals + 1;
+      await host.breathe();
     } catch (cause) {
       if (cause instanceof StorageUnavailable) return host.nowMs() + UNAVAILABLE_PAUSE_MS;
       host.report(`task ${task.kind} failed`, cause);
       refusals += 1;
     }
-    if (refusals >= MAX_REFUSALS_IN_ROW) return host.nowMs() + UNAVAILABLE_PAUSE_MS * 5;
+    if (refusals >= MAX_REFUSALS_IN_ROW && !giveUp(host, task)) return host.nowMs() + REFUSED_PAUSE_MS;
   }
+}
+
+/** What cannot be done becomes a failure that the plan, its actor or a human can deal with. False: nobody can take it back. */
+function giveUp(host: PlanHost, task: Task): boolean {
+  const plan = host.plan();
+  if (plan === null || plan.terminal) return false;
+  switch (task.kind) {
+    case 'perform': {
+      const { id: callId, attempt, tool, scope } = task.call;
+      const outcome = failedCall('internal', `'${tool}' could not be carried out`, scope === 'external' && plan.calls[callId]?.status === 'sent');
+      return host.execute({ type: 'settle', callId, attempt, outcome }).ok;
+    }
+    case 'propose':
+      return proposeFailure(host, plan, 'the next step could not be prepared');
+    case 'apply':
+      return plan.apply !== null && host.execute({ type: 'finish_apply', applyId: plan.apply.id, outcome: { status: 'failed', reason: 'the changes could not be sent to the project' } }).ok;
+    case 'tick':
+    case 'retry':
+    case 'advance':
+      return false;
+  }
+}
+
+function proposeFailure(host: PlanHost, plan: Plan, message: string): boolean {
+  return host.execute({
+    type: 'propose',
+    proposal: { kind: 'fail', message },
+    actorName: plan.action.actor,
+    basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
+    guidanceSeen: plan.guidanceSeen,
+    facts: [],
+  }).ok;
 }
 
 type Task = Exclude<ReturnType<typeof nextTask>, { kind: 'sleep' }>;
@@ -106,14 +147,16 @@ async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
           return { kind: 'fail', message: `actor '${plan.action.actor}' failed unexpectedly` } as const;
         });
   const tree = proposal.kind === 'calls' ? await workspace.currentTree(plan) : null;
-  return host.execute({
+  const taken = host.execute({
     type: 'propose',
     proposal,
     actorName: plan.action.actor,
     basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
     guidanceSeen: plan.guidance.length,
     facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
-  }).ok;
+  });
+  if (!taken.ok && taken.error.kind === 'too_large') return proposeFailure(host, plan, `the next step is too large: ${taken.error.message}`);
+  return taken.ok;
 }
 
 async function advance(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
@@ -147,14 +190,24 @@ function toBase64(bytes: Uint8Array): string {
  */
 async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan, call: Call): Promise<boolean> {
   const { id: callId, attempt } = call;
-  const settle = (outcome: SettleOutcome): boolean => host.execute({ type: 'settle', callId, attempt, outcome }).ok;
+  const settle = (outcome: SettleOutcome): boolean => {
+    const settled = host.execute({ type: 'settle', callId, attempt, outcome });
+    if (settled.ok || settled.error.kind !== 'too_large') return settled.ok;
+    // What it did is done and paid for; only what it answered cannot be kept.
+    const reportedUsd = outcome.status === 'unknown' ? undefined : outcome.reportedUsd;
+    const failure = failedCall('too_large', settled.error.message, call.scope === 'external');
+    return host.execute({ type: 'settle', callId, attempt, outcome: { ...failure, reportedUsd } }).ok;
+  };
   if (call.status === 'sent' && !call.idempotent) {
     return settle({ status: 'unknown', reason: `'${call.tool}' was sent and the outcome was lost; it may or may not have happened.` });
   }
+  // All that may fail without the tool comes before the mark: a marked call is one that may have happened.
+  const reader = await workspace.reader(plan);
   if (call.scope === 'external' && call.status === 'authorised') {
     if (!host.execute({ type: 'mark_sent', callId, attempt }).ok) return false;
   }
-  const outcome = await callTool(host, parts, workspace, plan, call);
+  if (host.plan()?.terminal === true && call.scope === 'workspace') return false;
+  const outcome = await callTool(host, parts, reader, call);
   const after = host.plan() ?? plan;
   return settle(outcome.status === 'failed' ? outcome : await readSuccess(host, workspace, after, call, outcome));
 }
@@ -162,13 +215,13 @@ async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWo
 type Failed = Extract<SettleOutcome, { status: 'failed' }>;
 type Succeeded = Extract<ToolOutcome, { status: 'succeeded' }> & { readonly readPaths: readonly string[] };
 
-async function callTool(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan, call: Call): Promise<Failed | Succeeded> {
+async function callTool(host: PlanHost, parts: EngineParts, workspace: WorkspaceReader, call: Call): Promise<Failed | Succeeded> {
   const tool = parts.toolbox.find(call.tool);
   if (tool === null) return failedCall('unknown_tool', `tool '${call.tool}' is not available any more`, false);
   const args = resolveStored(call.arguments, host.blob) as JsonObject;
   try {
     const outcome = await tool.perform(args, {
-      workspace: await workspace.reader(plan),
+      workspace,
       signal: AbortSignal.any([host.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
       idempotencyKey: call.idempotencyKey,
       sha256: host.sha256,
@@ -178,7 +231,8 @@ async function callTool(host: PlanHost, parts: EngineParts, workspace: PlanWorks
     }
     return { ...outcome, readPaths: call.riskClass === 'read' ? (tool.paths?.(args) ?? []) : [] };
   } catch (cause) {
-    if (cause instanceof StorageUnavailable) throw cause;
+    // Nothing but reading its files can be repeated without a thought; a call outside is settled like any other that broke off.
+    if (cause instanceof StorageUnavailable && call.scope === 'workspace') throw cause;
     const aborted = host.signal.aborted || (cause instanceof Error && (cause.name === 'AbortError' || cause.name === 'TimeoutError'));
     if (aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
     host.report(`tool ${call.tool} threw`, cause);
@@ -192,6 +246,8 @@ function failedCall(code: string, message: string, dispatched: boolean): Failed 
 
 /** Turns what a tool wants written into changes, and refuses what would not make a tree. */
 async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan, call: Call, outcome: Succeeded): Promise<SettleOutcome> {
+  const unkept = resultIssue(outcome.result);
+  if (unkept !== null) return { ...failedCall(unkept.code, unkept.message, call.scope === 'external'), reportedUsd: outcome.costUsd };
   const blobs = new Map<string, Uint8Array>();
   const changes: [string, Change][] = [];
   for (const write of outcome.writes ?? []) {
@@ -203,8 +259,8 @@ async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan,
     blobs.set(blob, write.bytes);
     changes.push([write.path, { kind: 'write', mode: write.mode, blob, sizeBytes: write.bytes.byteLength }]);
   }
-  const merged = applyChanges(await workspace.baseTree(plan), new Map([...plan.changes, ...changes]));
-  if (!merged.ok) {
+  const merged = changes.length === 0 ? null : applyChanges(await workspace.baseTree(plan), new Map([...plan.changes, ...changes]));
+  if (merged?.ok === false) {
     return { status: 'failed', error: { code: 'invalid_tree', message: merged.error.message, transient: false }, dispatched: call.scope === 'external', reportedUsd: outcome.costUsd };
   }
   return {
@@ -216,6 +272,15 @@ async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan,
     reportedUsd: outcome.costUsd,
     taint: outcome.taint ?? null,
   };
+}
+
+/** Why a tool's answer cannot be kept. It comes from outside, so it is measured before anything walks through it. */
+function resultIssue(result: unknown): { readonly code: string; readonly message: string } | null {
+  if (exceedsDepth(result)) return { code: 'result_too_deep', message: 'the result is nested too deep to be kept' };
+  const text = JSON.stringify(result);
+  if (text === undefined) return { code: 'invalid_result', message: 'the result is no JSON' };
+  const bytes = new TextEncoder().encode(text).byteLength;
+  return bytes <= MAX_RESULT_BYTES ? null : { code: 'too_large', message: `the result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} are kept` };
 }
 
 /** Sends the changes to the project and commits them against the head that was shown. The same apply again answers the first outcome. */

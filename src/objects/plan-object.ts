@@ -48,6 +48,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private isWorking = false;
+  /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
+  private pausedUntilMs = 0;
   private flushing: Promise<void> | null = null;
 
   /** Bindings of this deployment; called when something is needed, never in the constructor. */
@@ -75,14 +77,17 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const result = this.execute(command);
     if (!result.ok) return result;
     await this.flush();
+    await this.rearm();
     return ok(this.snapshot());
   }
 
   /** Null: there is no such plan here. */
   async command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null> {
     if (this.current === null) return null;
+    this.pausedUntilMs = 0;
     const result = this.execute(command);
     await this.flush();
+    await this.rearm();
     return result.ok ? ok(this.snapshot()) : result;
   }
 
@@ -145,7 +150,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     this.isWorking = true;
     try {
       await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
-      await runPlan(this, this.engine(), this.files(), WORK_MS);
+      this.pausedUntilMs = (await runPlan(this, this.engine(), this.files(), WORK_MS)) ?? 0;
       await this.flush();
     } catch (cause) {
       this.report('the plan loop failed', cause);
@@ -192,6 +197,10 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return Date.now();
   }
 
+  breathe(): Promise<void> {
+    return scheduler.wait(0);
+  }
+
   get signal(): AbortSignal {
     return this.abort.signal;
   }
@@ -226,16 +235,23 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private wakeAt(plan: Plan): number | null {
     const now = this.nowMs();
     const task = nextTask(plan, now);
-    const due = task.kind === 'sleep' ? task.atMs : now;
+    const due = task.kind === 'sleep' ? task.atMs : Math.max(now, this.pausedUntilMs);
     const outbox = this.store.flushedSeq() < plan.seq ? now + FLUSH_RETRY_MS : null;
     return due === null ? outbox : outbox === null ? due : Math.min(due, outbox);
   }
 
+  /** Sets the one alarm to what is due next; what is set already is left. While the loop runs, its watchdog stands. */
   private async rearm(): Promise<void> {
     try {
+      const alarm = await this.ctx.storage.getAlarm();
+      if (this.isWorking) return;
+      const now = this.nowMs();
       const at = this.current === null ? null : this.wakeAt(this.current);
-      if (at === null) await this.ctx.storage.deleteAlarm();
-      else await this.ctx.storage.setAlarm(at <= this.nowMs() ? this.nowMs() + 1 : at);
+      if (at === null) {
+        if (alarm !== null) await this.ctx.storage.deleteAlarm();
+      } else if (alarm !== at && (at > now || alarm === null || alarm > now + 1)) {
+        await this.ctx.storage.setAlarm(Math.max(at, now + 1));
+      }
     } catch (cause) {
       this.report('the alarm could not be set', cause);
     }
@@ -301,8 +317,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   }
 }
 
-/** A value of a plan fits one row of its store. */
-const MAX_BLOB_BYTES = 1_500_000;
+/** Largest value that a plan keeps in one piece; a batch between objects carries it. */
+const MAX_BLOB_BYTES = 8 * 1024 * 1024;
 
 function send(socket: WebSocket, item: PlanFeedItem): void {
   try {

@@ -7,6 +7,7 @@ type PlanRpc = Omit<PlanPort, 'follow'> & { fetch(request: Request): Promise<Res
 
 /** Pause before a lost feed is taken up again, with jitter, so that a restarted object is not met by all its followers at once. */
 const RECONNECT_MS = 200;
+const MAX_RECONNECT_MS = 10_000;
 
 /** The objects of all plans. Asking for one that does not exist makes nothing. */
 export function makePlans(namespace: DurableObjectNamespace): Plans {
@@ -31,88 +32,107 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
 type FollowOptions = Parameters<PlanPort['follow']>[0];
 
 async function follow(open: () => PlanRpc, options: FollowOptions): Promise<AsyncIterable<PlanFeedItem> | null> {
-  const socket = await connect(open, options.afterSeq);
-  return socket === null ? null : deliver(open, socket, options);
+  if (options.signal.aborted) return (async function* () {})();
+  const feed = await connect(open, options.afterSeq);
+  if (feed === null) return null;
+  // Whoever asked may go before the first item is read; the object must not keep a follower that nobody is behind.
+  options.signal.addEventListener('abort', feed.stop, { once: true });
+  if (options.signal.aborted) feed.stop();
+  return deliver(open, feed, options);
+}
+
+/** One connection to a plan's feed. What arrives is kept until it is taken. */
+interface Feed {
+  /** Waits for the next item; null when the connection is over. */
+  next(): Promise<PlanFeedItem | null>;
+  /** Why it is over: the plan has ended, the connection was lost, or this side ended it. */
+  readonly closed: () => 'ended' | 'lost' | 'stopped' | null;
+  readonly stop: () => void;
 }
 
 /** Null: no such plan. */
-async function connect(open: () => PlanRpc, afterSeq: number | null): Promise<WebSocket | null> {
+async function connect(open: () => PlanRpc, afterSeq: number | null): Promise<Feed | null> {
   const url = afterSeq === null ? 'https://plan/feed' : `https://plan/feed?after=${afterSeq}`;
   const response = await reach('plans.follow', () => open().fetch(new Request(url, { headers: { upgrade: 'websocket' } })));
   if (response.status === 404) return null;
   const socket = response.webSocket;
   if (socket === null) throw new StorageUnavailable('plans.follow', new Error(`status ${response.status}`));
-  socket.accept();
-  return socket;
+  return feedOf(socket);
 }
 
-/** Items in the order of the log, each once, over any number of connections. Ends when the plan has ended, on abort, and after `maxMs`. */
-async function* deliver(open: () => PlanRpc, first: WebSocket, { afterSeq, signal, maxMs }: FollowOptions): AsyncGenerator<PlanFeedItem> {
-  const deadline = Date.now() + maxMs;
-  let seen = afterSeq;
-  let socket: WebSocket | null = first;
-  while (socket !== null) {
-    const lost: boolean = yield* drain(socket, signal, deadline, (item) => {
-      const seq = item.kind === 'snapshot' ? item.snapshot.plan.seq : item.update.seq;
-      if (seen !== null && seq <= seen && item.kind === 'update') return false;
-      seen = seq;
-      return true;
-    });
-    if (!lost || signal.aborted || Date.now() >= deadline) return;
-    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS * (1 + Math.random())));
-    socket = await connect(open, seen);
-  }
-}
-
-/** Yields what one connection brings. Answers true if it was lost while the plan may go on. */
-async function* drain(
-  socket: WebSocket,
-  signal: AbortSignal,
-  deadline: number,
-  isNew: (item: PlanFeedItem) => boolean,
-): AsyncGenerator<PlanFeedItem, boolean> {
+function feedOf(socket: WebSocket): Feed {
   const queue: PlanFeedItem[] = [];
   let closed: 'ended' | 'lost' | 'stopped' | null = null;
   let notify = (): void => {};
-  const wake = (): void => notify();
-  socket.addEventListener('message', (event) => {
-    if (typeof event.data === 'string' && event.data !== 'pong') queue.push(JSON.parse(event.data) as PlanFeedItem);
-    wake();
-  });
-  socket.addEventListener('close', (event) => {
-    closed ??= event.code === 1000 ? 'ended' : 'lost';
-    wake();
-  });
-  socket.addEventListener('error', () => {
-    closed ??= 'lost';
-    wake();
-  });
-  const stop = (): void => {
-    closed ??= 'stopped';
-    wake();
-  };
-  signal.addEventListener('abort', stop);
-  const timer = setTimeout(stop, Math.max(0, deadline - Date.now()));
-  try {
-    for (;;) {
-      const item = queue.shift();
-      if (item !== undefined) {
-        if (isNew(item)) yield item;
-        continue;
-      }
-      if (closed !== null) return closed === 'lost';
-      if (signal.aborted) return false;
-      await new Promise<void>((resolve) => {
-        notify = resolve;
-      });
-    }
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
+  const close = (why: 'ended' | 'lost' | 'stopped'): void => {
+    closed ??= why;
     try {
       socket.close(1000, 'done');
     } catch {
       // Already closed.
     }
+    notify();
+  };
+  // Listeners come before the socket is accepted: what is sent at once would be lost otherwise.
+  socket.addEventListener('message', (event) => {
+    if (typeof event.data === 'string') queue.push(JSON.parse(event.data) as PlanFeedItem);
+    notify();
+  });
+  socket.addEventListener('close', (event) => close(event.code === 1000 ? 'ended' : 'lost'));
+  socket.addEventListener('error', () => close('lost'));
+  socket.accept();
+  return {
+    async next() {
+      for (;;) {
+        const item = closed === 'stopped' ? undefined : queue.shift();
+        if (item !== undefined) return item;
+        if (closed !== null) return null;
+        await new Promise<void>((resolve) => {
+          notify = resolve;
+        });
+      }
+    },
+    closed: () => closed,
+    stop: () => close('stopped'),
+  };
+}
+
+/** Items in the order of the log, each once, over any number of connections. Ends when the plan has ended, on abort, and after `maxMs`. */
+async function* deliver(open: () => PlanRpc, first: Feed, { afterSeq, signal, maxMs }: FollowOptions): AsyncGenerator<PlanFeedItem> {
+  const deadline = Date.now() + maxMs;
+  let seen = afterSeq;
+  let feed: Feed | null = first;
+  while (feed !== null) {
+    const { next, closed, stop } = feed;
+    const timer = setTimeout(stop, Math.max(0, deadline - Date.now()));
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+    try {
+      for (let item = await next(); item !== null; item = await next()) {
+        const seq = item.kind === 'snapshot' ? item.snapshot.plan.seq : item.update.seq;
+        if (seen !== null && seq <= seen) continue;
+        seen = seq;
+        yield item;
+      }
+    } finally {
+      clearTimeout(timer);
+      stop();
+      signal.removeEventListener('abort', stop);
+    }
+    if (closed() !== 'lost') return;
+    feed = await reconnect(open, seen, signal, deadline);
   }
+}
+
+/** Takes a lost feed up again. An object that cannot be reached yet is tried again, as long as somebody waits. */
+async function reconnect(open: () => PlanRpc, seen: number | null, signal: AbortSignal, deadline: number): Promise<Feed | null> {
+  for (let pauseMs = RECONNECT_MS; !signal.aborted && Date.now() < deadline; pauseMs = Math.min(MAX_RECONNECT_MS, pauseMs * 2)) {
+    await new Promise((resolve) => setTimeout(resolve, pauseMs * (1 + Math.random())));
+    try {
+      return await connect(open, seen);
+    } catch (cause) {
+      if (!(cause instanceof StorageUnavailable)) throw cause;
+    }
+  }
+  return null;
 }

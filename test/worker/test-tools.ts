@@ -2,7 +2,7 @@
  * Tools for tests only, passed to `compose` by the Worker under test. What they do outside is a POST to a receiver of the test
  * (argument `url`), so that a test counts real effects, over crashes too; without a receiver they only record in this isolate.
  */
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import type { RiskClass } from '../../src/core/tool.ts';
 import type { Tool, ToolContext, ToolOutcome, ToolPackage } from '../../src/engine/tools/tool.ts';
 
@@ -15,8 +15,11 @@ const ARGUMENTS: JsonObject = {
     url: { type: 'string', description: 'Receiver that the effect is posted to' },
     label: { type: 'string' },
     ms: { type: 'number', minimum: 0, maximum: 60_000 },
-    cost_usd: {},
+    cost_usd: { description: "What the tool reports; 'number:NaN' reports a number that JSON does not have" },
     times: { type: 'number' },
+    characters: { type: 'number' },
+    depth: { type: 'number' },
+    padding: { type: 'string' },
   },
   additionalProperties: false,
 };
@@ -36,28 +39,29 @@ const TOOLS: readonly TestTool[] = [
   { name: 'test/counter', riskClass: 'external_read' },
   { name: 'test/priced', riskClass: 'external_read', priceMicroUsd: 100_000 },
   { name: 'test/unsafe', riskClass: 'unsafe', scope: 'workspace' },
-  { name: 'test/external_write', riskClass: 'external_write', idempotent: true },
-  { name: 'test/external_once', riskClass: 'external_write', idempotent: false },
+  { name: 'test/external_write', riskClass: 'external_write', idempotent: true, perform: takeTime },
+  { name: 'test/external_once', riskClass: 'external_write', idempotent: false, perform: takeTime },
+  { name: 'test/slow', riskClass: 'external_read', idempotent: true, priceMicroUsd: 0, perform: takeTime },
+  { name: 'test/slow_priced', riskClass: 'external_read', idempotent: true, priceMicroUsd: 100_000, perform: takeTime },
   {
-    name: 'test/slow',
+    name: 'test/deaf',
     riskClass: 'external_read',
     idempotent: true,
-    perform: async (args, { signal }) => {
-      const ms = typeof args['ms'] === 'number' ? args['ms'] : 1000;
-      await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, ms);
-        signal.addEventListener('abort', () => {
-          clearTimeout(timer);
-          reject(new DOMException('stopped', 'AbortError'));
-        });
-      });
-      return { status: 'succeeded', result: { waited_ms: ms } };
+    perform: async (args) => {
+      await new Promise((resolve) => setTimeout(resolve, msOf(args)));
+      return { status: 'succeeded', result: { waited_ms: msOf(args) } };
     },
+  },
+  {
+    name: 'test/large_result',
+    riskClass: 'external_read',
+    perform: async (args) => ({ status: 'succeeded', result: { text: 'x'.repeat(Number(args['characters'] ?? 0)), nested: nested(Number(args['depth'] ?? 0)) } }),
   },
   {
     name: 'test/fail_transient',
     riskClass: 'external_read',
     idempotent: true,
+    priceMicroUsd: 100_000,
     perform: async (args, { idempotencyKey }) => {
       const before = failures.get(idempotencyKey) ?? 0;
       failures.set(idempotencyKey, before + 1);
@@ -92,11 +96,38 @@ export const TEST_TOOL_PACKAGE: ToolPackage = {
         PERFORMED.push({ tool: tool.name, key: context.idempotencyKey, args });
         await post(args['url'], tool.name, args, context);
         const outcome = (await tool.perform?.(args, context)) ?? ({ status: 'succeeded', result: { done: tool.name } } as const);
-        return 'cost_usd' in args ? { ...outcome, costUsd: args['cost_usd'] } : outcome;
+        return 'cost_usd' in args ? { ...outcome, costUsd: reported(args['cost_usd']) } : outcome;
       },
     }),
   ),
 };
+
+/** Waits `ms`, and stops when it is told to. */
+async function takeTime(args: JsonObject, { signal }: ToolContext): Promise<ToolOutcome> {
+  const ms = msOf(args);
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(new DOMException('stopped', 'AbortError'));
+    });
+  });
+  return { status: 'succeeded', result: { waited_ms: ms } };
+}
+
+function msOf(args: JsonObject): number {
+  return typeof args['ms'] === 'number' ? args['ms'] : 0;
+}
+
+function nested(depth: number): JsonValue {
+  let value: JsonValue = 0;
+  for (let at = 0; at < depth; at += 1) value = [value];
+  return value;
+}
+
+function reported(cost: unknown): unknown {
+  return typeof cost === 'string' && cost.startsWith('number:') ? Number(cost.slice('number:'.length)) : cost;
+}
 
 async function post(url: unknown, tool: string, args: JsonObject, { idempotencyKey, signal }: ToolContext): Promise<void> {
   if (typeof url !== 'string') return;

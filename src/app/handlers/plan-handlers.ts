@@ -5,7 +5,7 @@ import type { ContentPart } from '../../core/plan/proposal.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { notFound } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
-import { actorOf, approvingCaller, plainCaller } from '../caller.ts';
+import { actorOf, approvingCaller } from '../caller.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import { planSummaryOf, planViewOf } from '../plan-view.ts';
 import type { OutsideCommand, PlanPort } from '../ports.ts';
@@ -54,11 +54,14 @@ export const planHandlers = {
   '_cleveragents/plan/cancel': async (params, call, services) =>
     shown(await commandPlan(params.plan_id, call, services, { type: 'cancel', by: actorOf(call.principal), reason: params.reason ?? null }), services),
 
-  '_cleveragents/plan/prompt': async (params, call, services) =>
-    shown(
+  '_cleveragents/plan/prompt': async (params, call, services) => {
+    // A plan that asks for its next step takes guidance as the answer, from somebody who may decide.
+    const caller = await approvingCaller(call.principal, services);
+    if (!caller.ok) return caller;
+    return shown(
       await commandPlan(params.plan_id, call, services, {
         type: 'message',
-        by: plainCaller(call.principal),
+        by: caller.value,
         messageId: services.ids.ulid(),
         parts: [{ kind: 'text', text: params.guidance }],
         metadata: null,
@@ -67,7 +70,8 @@ export const planHandlers = {
         plain: null,
       }),
       services,
-    ),
+    );
+  },
 
   '_cleveragents/plan/status': async (params, call, services) => shown(await readPlan(params.plan_id, call, services), services),
 

@@ -36,7 +36,9 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         profile_digest: row.data.profile.digest,
         policy_digest: row.data.policy_digest,
         project: row.data.project?.name,
-        arguments: Object.keys(row.data.arguments),
+        ...('inline' in row.data.arguments
+          ? { arguments: Object.keys(row.data.arguments.inline) }
+          : { arguments_digest: row.data.arguments.blob, arguments_bytes: row.data.arguments.bytes }),
       });
     case 'plan_rejected':
       return entry('plan_rejected', 'plan', false, row.data.reason, {});

@@ -41,7 +41,7 @@ export interface CreateCommand {
   readonly policy: GuardPolicy;
   readonly statistics: OutcomeStatistics;
   readonly by: ActorRef;
-  readonly message: (Omit<PlanMessage, 'parts' | 'at'> & { readonly parts: JsonValue }) | null;
+  readonly message: (Omit<PlanMessage, 'parts' | 'at' | 'metadata'> & { readonly parts: JsonValue; readonly metadata?: JsonObject }) | null;
   /** Policy, kill switch or an exhausted budget above: the plan is made in `rejected` with this reason. */
   readonly rejection: string | null;
 }

@@ -36,8 +36,8 @@ export interface EventBodies {
     readonly org: string;
     readonly session_id: string;
     readonly action: ActionDocument;
-    readonly arguments: JsonObject;
-    readonly input: string;
+    readonly arguments: Stored<JsonObject>;
+    readonly input: Stored<string>;
     readonly project: ProjectRef | null;
     readonly profile: LockedProfile;
     readonly policy: GuardPolicy;

@@ -31,7 +31,7 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
   const { cursor: _cursor, calls: _calls, results: _results, changes: _changes, readPaths: _read, guidance: _guidance, input: _input, ...rest } = plan;
   const shown = options.light === true ? { ...rest, messages: [], artifacts: [], decisions: [], approvals: pendingApprovals(plan) } : rest;
   const stored: Stored[] = [
-    ...shown.messages.map((message) => message.parts),
+    ...shown.messages.flatMap(({ parts, metadata }) => (metadata === undefined ? [parts] : [parts, metadata])),
     ...shown.artifacts.flatMap((artifact) => artifact.parts),
     ...shown.approvals.flatMap(storedOf),
   ];

@@ -6,8 +6,12 @@ import type { Plan } from '../../core/plan/plan.ts';
 /** A snapshot of the state every so many rows bounds what a wake has to fold. */
 const SNAPSHOT_EVERY = 32;
 
-/** One row holds at most 2 MB; parts stay well below. */
+/** One row of the platform holds at most 2 MB, which the local runtime does not enforce; parts stay well below, whatever is in them. */
 const PART_CHARACTERS = 500_000;
+const PART_BYTES = 1024 * 1024;
+
+/** A row of the log above this is kept in parts beside it, so that reading a page of the log stays cheap. */
+const MAX_ROW_CHARACTERS = 64 * 1024;
 
 const SCHEMA_VERSION = 1;
 
@@ -36,8 +40,9 @@ export class PlanStore {
   }
 
   *rows(afterSeq: number, limit: number): Generator<LogRow> {
-    for (const row of this.sql.exec('SELECT body FROM log WHERE seq > ? ORDER BY seq LIMIT ?', afterSeq, limit)) {
-      yield JSON.parse(String(row['body'])) as LogRow;
+    for (const row of this.sql.exec('SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?', afterSeq, limit)) {
+      const body = String(row['body']);
+      yield JSON.parse(body === '' ? this.longBody(Number(row['seq'])) : body) as LogRow;
     }
   }
 
@@ -48,16 +53,29 @@ export class PlanStore {
     if (first === undefined || last === undefined) return;
     if (first.seq === 1) this.createSchema();
     for (const [digest, bytes] of blobs) {
-      this.sql.exec('INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?, ?)', digest, bytes);
+      for (let part = 0; part === 0 || part * PART_BYTES < bytes.byteLength; part += 1) {
+        const slice = bytes.subarray(part * PART_BYTES, (part + 1) * PART_BYTES);
+        this.sql.exec('INSERT OR IGNORE INTO blobs (digest, part, bytes) VALUES (?, ?, ?)', digest, part, slice);
+      }
     }
-    for (const row of rows) this.sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', row.seq, JSON.stringify(row));
+    for (const row of rows) this.appendRow(row);
     if (Math.floor(last.seq / SNAPSHOT_EVERY) > Math.floor((first.seq - 1) / SNAPSHOT_EVERY)) this.snapshot(plan);
   }
 
   blob(digest: string): Uint8Array | null {
-    const row = this.sql.exec('SELECT bytes FROM blobs WHERE digest = ?', digest).toArray()[0];
-    const bytes = row?.['bytes'];
-    return bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : null;
+    const parts: Uint8Array[] = [];
+    for (const { bytes } of this.sql.exec('SELECT bytes FROM blobs WHERE digest = ? ORDER BY part', digest)) {
+      if (bytes instanceof ArrayBuffer) parts.push(new Uint8Array(bytes));
+    }
+    const [first, second] = parts;
+    if (first === undefined || second === undefined) return first ?? null;
+    const whole = new Uint8Array(parts.reduce((size, part) => size + part.byteLength, 0));
+    let at = 0;
+    for (const part of parts) {
+      whole.set(part, at);
+      at += part.byteLength;
+    }
+    return whole;
   }
 
   json(digest: string): JsonValue {
@@ -74,23 +92,51 @@ export class PlanStore {
     this.sql.exec("INSERT INTO meta (key, value) VALUES ('flushed_seq', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", seq);
   }
 
+  private appendRow(row: LogRow): void {
+    const body = JSON.stringify(row);
+    const isLong = body.length > MAX_ROW_CHARACTERS;
+    this.sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', row.seq, isLong ? '' : body);
+    if (!isLong) return;
+    for (const [part, text] of partsOf(body).entries()) this.sql.exec('INSERT INTO log_parts (seq, part, body) VALUES (?, ?, ?)', row.seq, part, text);
+  }
+
+  private longBody(seq: number): string {
+    return this.sql
+      .exec('SELECT body FROM log_parts WHERE seq = ? ORDER BY part', seq)
+      .toArray()
+      .map((part) => String(part['body']))
+      .join('');
+  }
+
   private snapshot(plan: Plan): void {
-    const text = JSON.stringify(plan);
-    const parts = Math.max(1, Math.ceil(text.length / PART_CHARACTERS));
-    for (let part = 0; part < parts; part += 1) {
-      const body = text.slice(part * PART_CHARACTERS, (part + 1) * PART_CHARACTERS);
+    const parts = partsOf(JSON.stringify(plan));
+    for (const [part, body] of parts.entries()) {
       this.sql.exec('INSERT INTO snapshot (part, body) VALUES (?, ?) ON CONFLICT (part) DO UPDATE SET body = excluded.body', part, body);
     }
-    this.sql.exec('DELETE FROM snapshot WHERE part >= ?', parts);
+    this.sql.exec('DELETE FROM snapshot WHERE part >= ?', parts.length);
   }
 
   private createSchema(): void {
     this.sql.exec(`
       CREATE TABLE log (seq INTEGER PRIMARY KEY, body TEXT NOT NULL);
-      CREATE TABLE blobs (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+      CREATE TABLE log_parts (seq INTEGER NOT NULL, part INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (seq, part)) WITHOUT ROWID;
+      CREATE TABLE blobs (digest TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (digest, part)) WITHOUT ROWID;
       CREATE TABLE snapshot (part INTEGER PRIMARY KEY, body TEXT NOT NULL);
       CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
     `);
     this.sql.exec("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", SCHEMA_VERSION);
   }
+}
+
+/** A text in pieces that each fit one row; a pair of UTF-16 units that belongs together is never torn, since SQLite keeps UTF-8. */
+function partsOf(text: string): readonly string[] {
+  const parts: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    let end = Math.min(text.length, start + PART_CHARACTERS);
+    const last = text.charCodeAt(end - 1);
+    if (end < text.length && last >= 0xd800 && last <= 0xdbff) end -= 1;
+    parts.push(text.slice(start, end));
+    start = end;
+  }
+  return parts;
 }

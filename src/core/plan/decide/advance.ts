@@ -18,11 +18,14 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null,
   const { sha256 } = work.context;
   switch (`${plan.phase}/${plan.state}`) {
     case 'action/queued': {
-      const binds = { action: plan.action.name, arguments: plan.arguments, project: plan.project?.name ?? null };
+      const binds = { action: plan.action.name, arguments: plan.createDigest, project: plan.project?.name ?? null };
+      const { arguments: args } = plan;
+      // What is too long to be shown inside an approval is named by its digest.
+      const shown = 'inline' in args ? { arguments: args.inline } : { arguments_digest: args.blob, arguments_bytes: args.bytes };
       passGate(work, {
         gate: 'decompose_task',
         confidence: phaseConfidence(plan, 'decompose_task'),
-        subject: { details: { ...binds, profile: plan.profile.name } },
+        subject: { details: { action: plan.action.name, ...shown, project: plan.project?.name ?? null, profile: plan.profile.name } },
         binds,
         subjectDigest: digestOf(sha256, binds),
         to: { phase: 'strategize', state: 'running' },

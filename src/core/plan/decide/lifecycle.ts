@@ -4,7 +4,7 @@ import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { ThresholdName } from '../../profile.ts';
 import type { Caller, Command, CreateCommand } from '../commands.ts';
-import { type Approval, pendingApprovals, type Plan, type Stored } from '../plan.ts';
+import { type Approval, pendingApprovals, type Plan, type PlanMessage, type Stored } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { advance, report } from './advance.ts';
 import { answerApproval } from './answer.ts';
@@ -20,8 +20,8 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
     org: command.org,
     session_id: command.sessionId,
     action: command.action,
-    arguments: command.arguments,
-    input: command.input,
+    arguments: work.store(command.arguments),
+    input: work.store(command.input),
     project: command.project,
     profile: command.profile,
     policy: command.policy,
@@ -29,7 +29,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
     statistics: command.statistics,
     requester: command.by,
     create_digest: createDigest(work, command),
-    message: message === null ? null : { ...message, parts: work.store(message.parts), at: now },
+    message: message === null ? null : storedMessage(work, message),
     root: {
       id: `${command.planId}.d1`,
       parentId: null,
@@ -52,6 +52,10 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
   }
   advance(work, null, null);
   return ok(null);
+}
+
+function storedMessage(work: Work, { metadata, ...message }: NonNullable<CreateCommand['message']>): PlanMessage {
+  return { ...message, parts: work.store(message.parts), at: work.context.now, ...(metadata === undefined ? {} : { metadata: work.store(metadata) }) };
 }
 
 /** What makes two creations the same: everything that came in, but not when. */

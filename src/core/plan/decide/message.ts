@@ -118,7 +118,7 @@ function receive(work: Work, command: MessageCommand, disposition: 'guidance' | 
       role: 'user',
       parts: work.store(command.parts),
       at: work.context.now,
-      ...(command.metadata === null ? {} : { metadata: command.metadata }),
+      ...(command.metadata === null ? {} : { metadata: work.store(command.metadata) }),
     },
     disposition,
     text: disposition === 'guidance' ? command.text.slice(0, 20_000) : '',

@@ -1,0 +1,244 @@
+/** The two official SDK clients behind one small form, so that a story is told once and runs with both. */
+import { type Message as MessageV1, Role, type Part as PartV1, type Task as TaskV1, TaskState } from '@a2a-js/sdk';
+import { type Client, ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import type { Part as PartV03 } from 'a2a-sdk-0.3';
+import {
+  type Client as ClientV03,
+  ClientFactory as ClientFactoryV03,
+  ClientFactoryOptions as ClientFactoryOptionsV03,
+  DefaultAgentCardResolver as DefaultAgentCardResolverV03,
+  JsonRpcTransportFactory as JsonRpcTransportFactoryV03,
+} from 'a2a-sdk-0.3/client';
+import { EXTENSION_URI } from '../../src/a2a/extension.ts';
+import type { ProtocolVersion } from '../../src/a2a/version.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import { type WireLog, wireLog } from './wire-log.ts';
+
+/** What a test says. */
+export interface Outgoing {
+  readonly text?: string;
+  readonly data?: JsonObject;
+  /** Goes into the metadata under our extension's URI: starts a plan. */
+  readonly start?: JsonObject;
+  readonly taskId?: string;
+  readonly contextId?: string;
+  /** Default true. */
+  readonly blocking?: boolean;
+}
+
+/** What it was answered: a task, a message, or an event of a stream. */
+export interface Shown {
+  readonly kind: 'task' | 'message' | 'status' | 'artifact';
+  readonly taskId: string;
+  readonly contextId: string;
+  /** As 0.3 spells it: `input-required`, `completed`, `canceled`. */
+  readonly state: string;
+  /** Texts and data of the status message, or of the message or artifact itself. */
+  readonly text: string;
+  readonly data: readonly JsonObject[];
+  readonly artifacts: readonly { readonly id: string; readonly text: string }[];
+  /** Our extension's part of the metadata. */
+  readonly plan: JsonObject;
+}
+
+export interface PeerClient {
+  readonly wire: WireLog;
+  send(message: Outgoing): Promise<Shown>;
+  stream(message: Outgoing): AsyncGenerator<Shown>;
+  subscribe(taskId: string): AsyncGenerator<Shown>;
+  get(taskId: string): Promise<Shown>;
+  cancel(taskId: string): Promise<Shown>;
+}
+
+export interface Peer {
+  readonly name: string;
+  readonly version: ProtocolVersion;
+  /** Reads the Agent Card at the address, as any client would. */
+  connect(url: string, key: string): Promise<PeerClient>;
+}
+
+export const PEERS: readonly Peer[] = [
+  { name: '@a2a-js/sdk 1.3.0', version: '1.0', connect: connectV1 },
+  { name: '@a2a-js/sdk 0.3.14', version: '0.3', connect: connectV03 },
+];
+
+const metadataOf = ({ start }: Outgoing): JsonObject | undefined => (start === undefined ? undefined : { [EXTENSION_URI]: start });
+
+const planOf = (metadata: Readonly<Record<string, unknown>> | undefined): JsonObject => (metadata?.[EXTENSION_URI] ?? {}) as JsonObject;
+
+async function connectV1(url: string, key: string): Promise<PeerClient> {
+  const wire = wireLog('1.0', key);
+  const { fetch: fetchImpl } = wire;
+  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+  });
+  const client = await new ClientFactory(options).createFromUrl(url);
+  const request = (message: Outgoing) => ({
+    tenant: '',
+    message: {
+      messageId: crypto.randomUUID(),
+      contextId: message.contextId ?? '',
+      taskId: message.taskId ?? '',
+      role: Role.ROLE_USER,
+      parts: [
+        ...(message.text === undefined ? [] : [partV1({ $case: 'text', value: message.text })]),
+        ...(message.data === undefined ? [] : [partV1({ $case: 'data', value: message.data })]),
+      ],
+      metadata: metadataOf(message),
+      extensions: [],
+      referenceTaskIds: [],
+    },
+    configuration: {
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: undefined,
+      returnImmediately: message.blocking === false,
+    },
+    metadata: undefined,
+  });
+  return {
+    wire,
+    send: async (message) => {
+      const sent = await client.sendMessage(request(message));
+      return 'messageId' in sent ? messageV1(sent) : taskV1(sent);
+    },
+    async *stream(message) {
+      for await (const event of client.sendMessageStream(request(message))) yield eventV1(event);
+    },
+    async *subscribe(id) {
+      for await (const event of client.resubscribeTask({ tenant: '', id })) yield eventV1(event);
+    },
+    get: async (id) => taskV1(await client.getTask({ tenant: '', id })),
+    cancel: async (id) => taskV1(await client.cancelTask({ tenant: '', id, metadata: undefined })),
+  };
+}
+
+type EventV1 = EventOf<Client['resubscribeTask']>;
+
+type EventOf<F extends (...args: never[]) => AsyncGenerator<unknown>> = ReturnType<F> extends AsyncGenerator<infer E, unknown> ? E : never;
+
+const partV1 = (content: NonNullable<PartV1['content']>): PartV1 => ({ content, metadata: undefined, filename: '', mediaType: '' });
+
+function eventV1(event: EventV1): Shown {
+  const { payload } = event;
+  switch (payload?.$case) {
+    case 'task':
+      return taskV1(payload.value);
+    case 'message':
+      return messageV1(payload.value);
+    case 'statusUpdate': {
+      const { taskId, contextId, status, metadata } = payload.value;
+      const said = contentsV1(status?.message?.parts ?? []);
+      return { kind: 'status', taskId, contextId, state: stateV1(status?.state), ...said, artifacts: [], plan: planOf(metadata) };
+    }
+    case 'artifactUpdate': {
+      const { taskId, contextId, artifact, metadata } = payload.value;
+      return { kind: 'artifact', taskId, contextId, state: '', ...contentsV1(artifact?.parts ?? []), artifacts: [], plan: planOf(metadata) };
+    }
+    default:
+      throw new Error(`a stream event without a payload: ${JSON.stringify(event)}`);
+  }
+}
+
+function taskV1({ id, contextId, status, artifacts, metadata }: TaskV1): Shown {
+  return {
+    kind: 'task',
+    taskId: id,
+    contextId,
+    state: stateV1(status?.state),
+    ...contentsV1(status?.message?.parts ?? []),
+    artifacts: artifacts.map((artifact) => ({ id: artifact.artifactId, text: contentsV1(artifact.parts).text })),
+    plan: planOf(metadata),
+  };
+}
+
+function messageV1({ taskId, contextId, parts, metadata }: MessageV1): Shown {
+  return { kind: 'message', taskId, contextId, state: '', ...contentsV1(parts), artifacts: [], plan: planOf(metadata) };
+}
+
+const stateV1 = (state: TaskState | undefined): string =>
+  (TaskState[state ?? TaskState.TASK_STATE_UNSPECIFIED] ?? '').replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
+
+function contentsV1(parts: readonly PartV1[]): Pick<Shown, 'text' | 'data'> {
+  const text = parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : [])).join('\n');
+  return { text, data: parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as JsonObject] : [])) };
+}
+
+async function connectV03(url: string, key: string): Promise<PeerClient> {
+  const wire = wireLog('0.3', key);
+  const { fetch: fetchImpl } = wire;
+  const options = ClientFactoryOptionsV03.createFrom(ClientFactoryOptionsV03.default, {
+    transports: [new JsonRpcTransportFactoryV03({ fetchImpl })],
+    cardResolver: new DefaultAgentCardResolverV03({ fetchImpl }),
+  });
+  const client = await new ClientFactoryV03(options).createFromUrl(url);
+  const request = (message: Outgoing) => {
+    const metadata = metadataOf(message);
+    return {
+      message: {
+        kind: 'message' as const,
+        messageId: crypto.randomUUID(),
+        role: 'user' as const,
+        parts: [
+          ...(message.text === undefined ? [] : [{ kind: 'text' as const, text: message.text }]),
+          ...(message.data === undefined ? [] : [{ kind: 'data' as const, data: message.data }]),
+        ],
+        ...(message.contextId === undefined ? {} : { contextId: message.contextId }),
+        ...(message.taskId === undefined ? {} : { taskId: message.taskId }),
+        ...(metadata === undefined ? {} : { metadata }),
+      },
+      configuration: { blocking: message.blocking !== false },
+    };
+  };
+  return {
+    wire,
+    send: async (message) => anyV03(await client.sendMessage(request(message))),
+    async *stream(message) {
+      for await (const event of client.sendMessageStream(request(message))) yield anyV03(event);
+    },
+    async *subscribe(id) {
+      for await (const event of client.resubscribeTask({ id })) yield anyV03(event);
+    },
+    get: async (id) => anyV03(await client.getTask({ id })),
+    cancel: async (id) => anyV03(await client.cancelTask({ id })),
+  };
+}
+
+type EventV03 = EventOf<ClientV03['resubscribeTask']>;
+
+function anyV03(event: EventV03): Shown {
+  const plan = planOf(event.metadata);
+  switch (event.kind) {
+    case 'task':
+      return {
+        kind: 'task',
+        taskId: event.id,
+        contextId: event.contextId,
+        state: event.status.state,
+        ...contentsV03(event.status.message?.parts ?? []),
+        artifacts: (event.artifacts ?? []).map((artifact) => ({ id: artifact.artifactId, text: contentsV03(artifact.parts).text })),
+        plan,
+      };
+    case 'message':
+      return { kind: 'message', taskId: event.taskId ?? '', contextId: event.contextId ?? '', state: '', ...contentsV03(event.parts), artifacts: [], plan };
+    case 'status-update': {
+      const { taskId, contextId, status } = event;
+      return { kind: 'status', taskId, contextId, state: status.state, ...contentsV03(status.message?.parts ?? []), artifacts: [], plan };
+    }
+    case 'artifact-update':
+      return {
+        kind: 'artifact',
+        taskId: event.taskId,
+        contextId: event.contextId,
+        state: '',
+        ...contentsV03(event.artifact.parts),
+        artifacts: [],
+        plan,
+      };
+  }
+}
+
+function contentsV03(parts: readonly PartV03[]): Pick<Shown, 'text' | 'data'> {
+  const text = parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n');
+  return { text, data: parts.flatMap((part) => (part.kind === 'data' ? [part.data as JsonObject] : [])) };
+}

@@ -10,6 +10,29 @@ import { OPERATION_NAMES, OPERATIONS } from './operations.ts';
  * Shapes that many methods share stand once, under `components`.
  */
 export function openRpcDocument(service: { readonly version: string; readonly url?: string }): JsonObject {
+  described ??= describeOperations();
+  return {
+    openrpc: '1.3.2',
+    info: {
+      title: 'CleverAgents',
+      version: service.version,
+      description: 'The operations beside the standard A2A methods, by JSON-RPC 2.0 on the same endpoint.',
+    },
+    ...(service.url === undefined ? {} : { servers: [{ name: 'this service', url: service.url }] }),
+    methods: described.methods,
+    components: { schemas: described.schemas },
+  };
+}
+
+interface Described {
+  readonly methods: readonly JsonObject[];
+  readonly schemas: JsonObject;
+}
+
+/** Anybody may ask for the document and making it takes tens of milliseconds, so it is made once, when somebody asks. */
+let described: Described | undefined;
+
+function describeOperations(): Described {
   const components: Record<string, JsonValue> = {};
   const methods = OPERATION_NAMES.flatMap((name): JsonObject[] => {
     const operation: Operation = OPERATIONS[name];
@@ -19,17 +42,7 @@ export function openRpcDocument(service: { readonly version: string; readonly ur
     );
     return [method, ...legacy];
   });
-  return {
-    openrpc: '1.3.2',
-    info: {
-      title: 'CleverAgents',
-      version: service.version,
-      description: 'The operations beside the standard A2A methods, by JSON-RPC 2.0 on the same endpoint.',
-    },
-    ...(service.url === undefined ? {} : { servers: [{ name: 'this service', url: service.url }] }),
-    methods,
-    components: { schemas: components },
-  };
+  return { methods, schemas: components };
 }
 
 function describeMethod(operation: Operation, components: Record<string, JsonValue>): JsonObject {

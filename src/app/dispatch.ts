@@ -35,7 +35,8 @@ export const HANDLERS: Handlers = {
 export async function dispatchOperation(found: FoundOperation, params: unknown, call: CallContext, services: Services): Promise<Result<JsonObject, Refusal>> {
   const { operation, name, alias } = found;
   if (operation.role !== 'public' && !mayCall(operation, call.principal.roles)) {
-    return err({ kind: 'forbidden', message: `${name} needs the role ${operation.role}`, details: { needed_role: operation.role, operation: name } });
+    const roles = [operation.role, ...(operation.alternativeRoles ?? [])].join(' or ');
+    return err({ kind: 'forbidden', message: `${name} needs the role ${roles}`, details: { needed_role: operation.role, operation: name } });
   }
   const parsed = parseParams(operation, params);
   if (!parsed.ok) return parsed;

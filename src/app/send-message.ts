@@ -9,6 +9,7 @@ import { validateArguments } from '../core/action.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
+import { hasRole } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
@@ -123,6 +124,7 @@ async function toNewPlan(
   services: Services,
 ): Promise<Result<Sent, Refusal>> {
   const { message } = request;
+  if (!hasRole(call.principal.roles, 'operator')) return err(needsOperator('starting a plan'));
   const fallback = start === null ? await services.config.get(call.principal.org, 'org', 'core.default-action') : null;
   const actionName = start?.action ?? (typeof fallback === 'string' ? fallback : null);
   if (actionName === null) {
@@ -158,6 +160,11 @@ async function toNewPlan(
     services,
   );
   return started.ok ? ok({ kind: 'plan', snapshot: started.value }) : started;
+}
+
+/** A key that only approves may answer what is pending, and no more. */
+function needsOperator(what: string): Refusal {
+  return { kind: 'forbidden', message: `${what} needs the role operator`, details: { needed_role: 'operator' } };
 }
 
 function textOfMessage(message: Message): string {

@@ -1,0 +1,65 @@
+/** Plans without objects: commands are decided by the core and kept in memory. Nothing drives them on, so a plan stays where it is. */
+import type { PlanIndex, PlanPort, Plans } from '../../src/app/ports.ts';
+import type { Sha256 } from '../../src/core/digest.ts';
+import type { Command } from '../../src/core/plan/commands.ts';
+import { decide } from '../../src/core/plan/decide.ts';
+import type { LogRow } from '../../src/core/plan/events.ts';
+import { type Plan, pendingApprovals } from '../../src/core/plan/plan.ts';
+import { type PlanSnapshot, snapshotOf } from '../../src/core/plan/snapshot.ts';
+import { taskStateOf } from '../../src/core/plan/task-state.ts';
+import type { Refusal } from '../../src/core/refusal.ts';
+import { ok, type Result } from '../../src/core/result.ts';
+import type { ToolCatalogue } from '../../src/core/tool.ts';
+
+interface Parts {
+  readonly index: PlanIndex;
+  readonly sha256: Sha256;
+  readonly catalogue: ToolCatalogue;
+  readonly nowMs: () => number;
+}
+
+export function makeMemoryPlans({ index, sha256, catalogue, nowMs }: Parts): Plans {
+  const plans = new Map<string, Plan>();
+  const blobs = new Map<string, Uint8Array>();
+  const logs = new Map<string, LogRow[]>();
+  const load = (digest: string) => JSON.parse(new TextDecoder().decode(blobs.get(digest)));
+
+  const run = async (key: string, command: Command): Promise<Result<PlanSnapshot, Refusal>> => {
+    const decided = decide(plans.get(key) ?? null, command, { now: new Date(nowMs()).toISOString(), sha256, catalogue });
+    const { plan } = decided;
+    if (plan === null) throw new Error('no plan came of it');
+    for (const [digest, bytes] of decided.blobs) blobs.set(digest, bytes);
+    plans.set(key, plan);
+    logs.set(key, [...(logs.get(key) ?? []), ...decided.rows]);
+    const row = await index.get(plan.org, plan.id);
+    if (row !== null) {
+      const { phase, state, seq } = plan;
+      await index.upsert({ ...row, phase, state, seq, taskState: taskStateOf(plan), pendingApprovals: pendingApprovals(plan).length });
+    }
+    return decided.result.ok ? ok(snapshotOf(plan, load)) : decided.result;
+  };
+
+  return {
+    plan(org, planId): PlanPort {
+      const key = JSON.stringify([org, planId]);
+      const current = () => plans.get(key) ?? null;
+      return {
+        create: (command) => run(key, command),
+        command: async (command) => (current() === null ? null : run(key, command)),
+        read: async () => {
+          const plan = current();
+          return plan === null ? null : snapshotOf(plan, load);
+        },
+        log: async (afterSeq, limit) =>
+          logs
+            .get(key)
+            ?.filter(({ seq }) => seq > afterSeq)
+            .slice(0, limit) ?? null,
+        diff: async () => null,
+        verify: async () => null,
+        wake: async () => {},
+        follow: async () => null,
+      };
+    },
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * The objects of projects outside workerd: the same tables and the same commit as ProjectObject, over Node's SQLite. Only what the
+ * platform gives (storage, one object per name) is replaced.
+ */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { ProjectPort, Projects } from '../../src/app/ports.ts';
+import { notFound } from '../../src/core/refusal.ts';
+import { err } from '../../src/core/result.ts';
+import { EMPTY_TREE, treeDigest } from '../../src/core/workspace/tree.ts';
+import { BlobTable, checkBatch } from '../../src/objects/project/blob-table.ts';
+import { commitTree, type ProjectTables, readHead } from '../../src/objects/project/commit-tree.ts';
+import { createSchema, isCreated } from '../../src/objects/project/schema.ts';
+import { searchTree } from '../../src/objects/project/search-tree.ts';
+import { TreeTable } from '../../src/objects/project/tree-table.ts';
+import { sha256 } from '../../src/objects/sha256.ts';
+
+export interface TestProjects extends Projects {
+  /** Objects that hold something, as `[org, name]`. */
+  stored(): readonly (readonly [string, string])[];
+}
+
+export function makeSqliteProjects(): TestProjects {
+  const objects = new Map<string, SqlStorage>();
+  const sqlOf = (org: string, name: string): SqlStorage => {
+    const key = JSON.stringify([org, name]);
+    const known = objects.get(key) ?? makeSql();
+    objects.set(key, known);
+    return known;
+  };
+  return {
+    project: (org, name) => makePort(sqlOf(org, name), name),
+    stored: () => [...objects].filter(([, sql]) => isCreated(sql)).map(([key]) => JSON.parse(key) as [string, string]),
+  };
+}
+
+function makePort(sql: SqlStorage, name: string): ProjectPort {
+  const open = (): ProjectTables | null => (isCreated(sql) ? { sql, blobs: new BlobTable(sql), trees: new TreeTable(sql) } : null);
+  const now = (): string => new Date().toISOString();
+  return {
+    async create() {
+      if (!isCreated(sql)) {
+        createSchema(sql, { tree: treeDigest(sha256, EMPTY_TREE), at: now() });
+        new TreeTable(sql).put(EMPTY_TREE);
+      }
+      return readHead(sql);
+    },
+    async head() {
+      return open() === null ? null : readHead(sql);
+    },
+    async missingBlobs(digests) {
+      return open()?.blobs.missing(digests) ?? [...new Set(digests)];
+    },
+    async putBlobs(blobs) {
+      const tables = open();
+      if (tables === null) return err(notFound('project', name));
+      const checked = checkBatch(blobs);
+      if (checked.ok) tables.blobs.put(blobs);
+      return checked;
+    },
+    async getBlobs(digests) {
+      return open()?.blobs.read(digests).blobs ?? new Map();
+    },
+    async manifest(tree) {
+      return open()?.trees.manifest(tree) ?? null;
+    },
+    async commit(request) {
+      const tables = open();
+      return tables === null ? err(notFound('project', name)) : commitTree(tables, request, now());
+    },
+    async search(tree, query, options) {
+      const tables = open();
+      const searched = tables?.trees.tree(tree) ?? null;
+      return tables === null || searched === null ? { hits: [], truncated: false } : searchTree(searched, tables.blobs, query, options);
+    },
+    async history(limit) {
+      const rows = open()?.sql.exec('SELECT head, message, by, at FROM history ORDER BY n DESC LIMIT ?', limit).toArray() ?? [];
+      return rows as unknown as Awaited<ReturnType<ProjectPort['history']>>;
+    },
+  };
+}
+
+/** The part of the platform's interface that the tables use. Bytes are `ArrayBuffer` there and `Uint8Array` here. */
+function makeSql(): SqlStorage {
+  const database = new DatabaseSync(':memory:');
+  const exec = (query: string, ...bindings: readonly unknown[]) => {
+    if (bindings.length === 0 && query.includes(';')) {
+      database.exec(query);
+      return cursorOf([]);
+    }
+    // Node binds empty bytes as NULL.
+    const values = bindings.map((value) => (isEmpty(value) ? 'x' : value instanceof ArrayBuffer ? new Uint8Array(value) : value));
+    let at = 0;
+    const statement = query.replaceAll('?', () => (isEmpty(bindings[at++]) ? 'zeroblob(0 * length(?))' : '?'));
+    return cursorOf(database.prepare(statement).all(...(values as SQLInputValue[])));
+  };
+  return { exec } as unknown as SqlStorage;
+}
+
+function cursorOf(found: readonly object[]) {
+  const rows = found.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, asPlatformValue(value)])));
+  return {
+    toArray: () => rows,
+    one: () => {
+      const [row] = rows;
+      if (row === undefined || rows.length > 1) throw new Error('not exactly one row');
+      return row;
+    },
+    [Symbol.iterator]: () => rows[Symbol.iterator](),
+  };
+}
+
+const isEmpty = (value: unknown): boolean => value instanceof ArrayBuffer && value.byteLength === 0;
+
+const asPlatformValue = (value: unknown): unknown => (value instanceof Uint8Array ? new Uint8Array(value).buffer : value);

@@ -70,6 +70,8 @@ export const approvalView = z
     diff: diffSummary.optional(),
     question: z.string().optional(),
     decision: jsonObject.optional(),
+    /** What else the human should see: arguments and profile, the strategy, a conflict report. */
+    details: jsonObject.optional(),
     choices: z.array(z.string()).optional(),
     suggested_grant: jsonObject.optional(),
     estimate_usd: z.number().optional(),

@@ -138,6 +138,7 @@ function requestOf(snapshot: PlanSnapshot, approval: Approval): Parameters<typeo
   if (view.choices !== undefined) extra['choices'] = view.choices;
   if (view.suggested_grant !== undefined) extra['suggested_grant'] = view.suggested_grant;
   if (view.decision !== undefined) extra['decision'] = view.decision;
+  if (view.details !== undefined) extra['details'] = view.details;
   if (view.components !== undefined) extra['components'] = view.components;
   return {
     approval_id: view.approval_id,

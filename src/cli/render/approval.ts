@@ -46,12 +46,13 @@ function titleOf(approval: ApprovalView): string {
 const field = (name: string, value: string): string => `  ${name.padEnd(10)} ${value}`;
 
 function subjectLines(approval: ApprovalView, style: Style): readonly string[] {
-  const { call, calls, diff, question, decision } = approval;
+  const { call, calls, diff, question, decision, details } = approval;
   return [
     ...(call === undefined ? [] : [callLine(call)]),
     ...(calls ?? []).map(callLine),
     ...(question === undefined ? [] : [field('question', printable(question))]),
-    ...(decision === undefined ? [] : [field('decision', oneLine(JSON.stringify(decision)))]),
+    ...(decision === undefined ? [] : memberLines(decision)),
+    ...(details === undefined ? [] : memberLines(details)),
     ...(diff === undefined
       ? []
       : [
@@ -66,6 +67,13 @@ function subjectLines(approval: ApprovalView, style: Style): readonly string[] {
   ];
 }
 
+/** What else is shown, a member per line. */
+function memberLines(members: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.entries(members).map(([name, value]) =>
+    field(oneLine(name), clip(printable(typeof value === 'string' ? value : JSON.stringify(value)), 500)),
+  );
+}
+
 const callLine = (call: { readonly tool: string; readonly class?: string | undefined; readonly arguments: unknown }): string =>
   field(
     'call',
@@ -75,6 +83,6 @@ const callLine = (call: { readonly tool: string; readonly class?: string | undef
 function confidenceLines({ confidence, threshold, components }: ApprovalView): readonly string[] {
   if (threshold === undefined) return [];
   const shown = confidence === null || confidence === undefined ? 'none' : String(confidence);
-  const made = components === undefined ? '' : ` ${oneLine(JSON.stringify(components))}`;
+  const made = components === undefined ? '' : ` (${Object.entries(components).map(([name, value]) => `${name} ${String(value)}`).join(', ')})`;
   return [field('confidence', `${shown}, threshold ${threshold}${made}`)];
 }

@@ -63,6 +63,12 @@ async function announce(options: RunServerOptions, server: LocalServer): Promise
     say(`  Agent's key  ${agent_key}  (for A2A clients: may start work, never approve)`);
   }
   say(`  Data         ${stateDir}${seeded === undefined ? ' (kept from an earlier start)' : ''}`);
+  if (stateDir !== join(REPOSITORY, '.cleveragents') && !options.open) {
+    say('');
+    say('For the commands below, in the shell where you type them (the data folder is not the usual one):');
+    say('');
+    say(`  export CLEVERAGENTS_URL=${server.url} CLEVERAGENTS_SERVER_TOKEN=${key}`);
+  }
   for (const line of seeded?.nextSteps ?? []) say(line);
   say('');
   say('Stop with Ctrl-C.');

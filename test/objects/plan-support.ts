@@ -1,12 +1,26 @@
 /** A running service inside workerd, for tests of plans: real objects, real D1, the test tools. */
 import { createHash } from 'node:crypto';
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { ulid } from 'ulid';
+import { afterEach, expect } from 'vitest';
+import { type StartRequest, startPlan } from '../../src/app/start-plan.ts';
+import type { Services } from '../../src/app/services.ts';
 import { parseAction } from '../../src/core/action.ts';
+import { auditEntryOf } from '../../src/core/plan/audit.ts';
+import type { Answer, Caller } from '../../src/core/plan/commands.ts';
+import type { LogRow } from '../../src/core/plan/events.ts';
+import { replay } from '../../src/core/plan/evolve.ts';
+import { nextTask } from '../../src/core/plan/next-task.ts';
+import { type Approval, type Plan, pendingApprovals } from '../../src/core/plan/plan.ts';
 import type { PlanSnapshot } from '../../src/core/plan/snapshot.ts';
 import type { Principal } from '../../src/core/principal.ts';
-import { startPlan, type StartRequest } from '../../src/app/start-plan.ts';
-import type { Services } from '../../src/app/services.ts';
+import type { Refusal } from '../../src/core/refusal.ts';
+import type { Result } from '../../src/core/result.ts';
+import { PlanStore } from '../../src/objects/plan/plan-store.ts';
+import { indexRowOf } from '../../src/objects/plan-object.ts';
+import { objectName } from '../../src/storage/objects.ts';
+import { PERFORMED } from '../worker/test-tools.ts';
 import { connect } from '../worker/test-worker.ts';
 
 export const services: Services = connect(env as never);
@@ -15,9 +29,24 @@ export const sha256 = (data: string | Uint8Array): string => createHash('sha256'
 
 /** An org of its own for each test, with a person who may approve. */
 export async function newOrg(): Promise<Principal> {
-  const org = `org-${ulid().toLowerCase()}`;
-  const principal: Principal = { org, keyId: ulid(), name: 'person', kind: 'human', roles: ['viewer', 'operator', 'approver', 'admin'] };
-  await services.keys.create({ org, id: principal.keyId, name: 'person', kind: 'human', roles: principal.roles, secretHash: sha256(ulid()), createdAt: now(), expiresAt: null, revokedAt: null });
+  return addKey(`org-${ulid().toLowerCase()}`, 'human');
+}
+
+/** A further key of an org. Humans get every role, agents may operate. */
+export async function addKey(org: string, kind: 'human' | 'agent'): Promise<Principal> {
+  const roles = kind === 'human' ? (['viewer', 'operator', 'approver', 'admin'] as const) : (['viewer', 'operator'] as const);
+  const principal: Principal = { org, keyId: ulid(), name: kind, kind, roles: [...roles] };
+  await services.keys.create({
+    org,
+    id: principal.keyId,
+    name: kind,
+    kind,
+    roles: principal.roles,
+    secretHash: sha256(ulid()),
+    createdAt: now(),
+    expiresAt: null,
+    revokedAt: null,
+  });
   return principal;
 }
 
@@ -42,7 +71,10 @@ export async function addProject(principal: Principal, files: Record<string, str
     commitId: ulid(),
     expectedHead: null,
     mode: 'replace',
-    changes: Object.entries(files).map(([path, text]) => ({ path, entry: { mode: '100644', blob: sha256(text), sizeBytes: new TextEncoder().encode(text).byteLength } })),
+    changes: Object.entries(files).map(([path, text]) => ({
+      path,
+      entry: { mode: '100644', blob: sha256(text), sizeBytes: new TextEncoder().encode(text).byteLength },
+    })),
     message: 'import',
     by: principal.keyId,
   });
@@ -50,13 +82,50 @@ export async function addProject(principal: Principal, files: Record<string, str
   return name;
 }
 
-export async function start(principal: Principal, request: Partial<StartRequest> & { actionName: string }): Promise<PlanSnapshot> {
-  const started = await startPlan({ arguments: {}, input: '', message: null, idempotency: null, fieldPrefix: '', ...request }, principal, services);
+export type StartOptions = Partial<StartRequest> & { readonly actionName: string };
+
+export async function start(principal: Principal, request: StartOptions): Promise<PlanSnapshot> {
+  const started = await tryStart(principal, request);
   if (!started.ok) throw new Error(JSON.stringify(started.error));
   return started.value;
 }
 
+export async function tryStart(principal: Principal, request: StartOptions): Promise<Result<PlanSnapshot, Refusal>> {
+  const started = await startPlan({ arguments: {}, input: '', message: null, idempotency: null, fieldPrefix: '', ...request }, principal, services);
+  if (started.ok) track(principal, started.value.plan.id);
+  return started;
+}
+
+/** A plan of the given steps, at work under a profile; `label` tells its tools' effects from those of other tests. */
+export async function startSteps(
+  principal: Principal,
+  steps: readonly object[],
+  options: { readonly profile?: string; readonly guardrails?: object; readonly project?: string; readonly apply?: 'none' | 'project' } = {},
+): Promise<string> {
+  const actionName = await addAction(principal, { name: `a-${ulid().toLowerCase()}`, execute: steps, apply: options.apply ?? 'none' });
+  const made = await start(principal, {
+    actionName,
+    automationProfile: options.profile ?? 'auto',
+    ...(options.guardrails === undefined ? {} : { guardrails: options.guardrails }),
+    ...(options.project === undefined ? {} : { project: options.project }),
+  });
+  return made.plan.id;
+}
+
 export const planOf = (principal: Principal, planId: string) => services.plans.plan(principal.org, planId);
+
+export const stubOf = (principal: Principal, planId: string) => env.PLANS.getByName(objectName(principal.org, 'plan', planId));
+
+export const isAt =
+  (phase: string, state: string) =>
+  ({ plan }: PlanSnapshot): boolean =>
+    plan.phase === phase && plan.state === state;
+
+export const isWaiting = ({ plan }: PlanSnapshot): boolean => plan.state === 'waiting';
+
+export const isTerminal = ({ plan }: PlanSnapshot): boolean => plan.terminal;
+
+export const isSettled = (snapshot: PlanSnapshot): boolean => isTerminal(snapshot) || isWaiting(snapshot);
 
 /** Follows the plan until the condition holds; fails with what it saw last. */
 export async function until(principal: Principal, planId: string, holds: (snapshot: PlanSnapshot) => boolean, ms = 15_000): Promise<PlanSnapshot> {
@@ -64,14 +133,15 @@ export async function until(principal: Principal, planId: string, holds: (snapsh
   for (;;) {
     const snapshot = await planOf(principal, planId).read();
     if (snapshot !== null && holds(snapshot)) return snapshot;
-    if (Date.now() > deadline) throw new Error(`plan is in ${snapshot?.plan.phase}/${snapshot?.plan.state}: ${JSON.stringify(snapshot?.plan.failure)} ${JSON.stringify(snapshot?.plan.approvals.filter((each) => each.status === 'pending'))}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    if (Date.now() > deadline) {
+      const { phase, state, failure, approvals } = snapshot?.plan ?? {};
+      throw new Error(`plan is in ${phase}/${state}: ${JSON.stringify(failure)} ${JSON.stringify(approvals?.filter((each) => each.status === 'pending'))}`);
+    }
+    await pause(10);
   }
 }
 
-export const isAt = (phase: string, state: string) => ({ plan }: PlanSnapshot): boolean => plan.phase === phase && plan.state === state;
-
-export const isWaiting = ({ plan }: PlanSnapshot): boolean => plan.state === 'waiting';
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export async function fileOf(principal: Principal, project: string, path: string): Promise<string | null> {
   const port = services.projects.project(principal.org, project);
@@ -82,4 +152,167 @@ export async function fileOf(principal: Principal, project: string, path: string
   if (digest === undefined) return null;
   const bytes = (await port.getBlobs([digest])).get(digest);
   return bytes === undefined ? null : new TextDecoder().decode(bytes);
+}
+
+/* ---------------------------------------------------------------- people */
+
+/** The principal as a caller of commands; an agent may never approve. */
+export function callerOf(principal: Principal, rest: Partial<Caller> = {}): Caller {
+  return {
+    actor: { kind: principal.kind, id: principal.keyId, name: principal.name },
+    mayApprove: principal.kind === 'human',
+    separateRequester: false,
+    requireDigest: false,
+    ...rest,
+  };
+}
+
+export const pendingOf = ({ plan }: PlanSnapshot): readonly Approval[] => pendingApprovals(plan);
+
+/** The one thing that is asked. */
+export function onlyPending(snapshot: PlanSnapshot): Approval {
+  const [approval, second] = pendingOf(snapshot);
+  if (approval === undefined || second !== undefined) throw new Error(`${pendingOf(snapshot).length} approvals are pending`);
+  return approval;
+}
+
+export async function answer(
+  principal: Principal,
+  planId: string,
+  approval: Pick<Approval, 'id' | 'digest'>,
+  rest: Partial<Answer> = {},
+  caller: Caller = callerOf(principal),
+): Promise<Result<PlanSnapshot, Refusal>> {
+  const answered = await planOf(principal, planId).command({
+    type: 'answer',
+    by: caller,
+    answer: { approvalId: approval.id, decision: 'approve', digest: approval.digest, reason: null, text: null, grant: null, ...rest },
+  });
+  if (answered === null) throw new Error('there is no such plan');
+  return answered;
+}
+
+export async function approve(principal: Principal, planId: string, approval: Pick<Approval, 'id' | 'digest'>): Promise<PlanSnapshot> {
+  const answered = await answer(principal, planId, approval);
+  if (!answered.ok) throw new Error(JSON.stringify(answered.error));
+  return answered.value;
+}
+
+export async function cancel(principal: Principal, planId: string, reason: string | null = null): Promise<Result<PlanSnapshot, Refusal>> {
+  const result = await planOf(principal, planId).command({ type: 'cancel', by: callerOf(principal).actor, reason });
+  if (result === null) throw new Error('there is no such plan');
+  return result;
+}
+
+/* ---------------------------------------------------------------- looking inside */
+
+/** Effects of the test tools with this label in their arguments. */
+export const performed = (label: string): typeof PERFORMED => PERFORMED.filter((each) => each.args['label'] === label);
+
+export async function logOf(principal: Principal, planId: string): Promise<readonly LogRow[]> {
+  const rows: LogRow[] = [];
+  for (;;) {
+    const page = await planOf(principal, planId).log(rows.at(-1)?.seq ?? 0, 500);
+    if (page === null) throw new Error('there is no such plan');
+    if (page.length === 0) return rows;
+    rows.push(...page);
+  }
+}
+
+export async function rowsOf<T extends LogRow['type']>(principal: Principal, planId: string, type: T): Promise<readonly Extract<LogRow, { type: T }>[]> {
+  return (await logOf(principal, planId)).filter((row): row is Extract<LogRow, { type: T }> => row.type === type);
+}
+
+/** The whole state as the object holds it. */
+export function stateOf(principal: Principal, planId: string): Promise<Plan> {
+  return runInDurableObject(stubOf(principal, planId), (object) => {
+    const plan = object.plan();
+    if (plan === null) throw new Error('there is no such plan');
+    return plan;
+  });
+}
+
+export function alarmOf(principal: Principal, planId: string): Promise<number | null> {
+  return runInDurableObject(stubOf(principal, planId), (_object, state) => state.storage.getAlarm());
+}
+
+/** Takes the object out of memory in an orderly way, as the platform does with one that is idle. */
+export async function evict(principal: Principal, planId: string, webSockets: 'hibernate' | 'close' = 'hibernate'): Promise<void> {
+  await planOf(principal, planId).read();
+  await evictDurableObject(stubOf(principal, planId), { webSockets });
+}
+
+/** Kills the object in the middle of whatever it does. */
+export async function crash(principal: Principal, planId: string): Promise<void> {
+  await runInDurableObject(stubOf(principal, planId), (_object, state) => state.abort('killed by a test')).catch(() => undefined);
+}
+
+/* ---------------------------------------------------------------- what holds after every test */
+
+const TRACKED = new Map<string, Principal>();
+
+/** The invariants are checked of this plan when the test has ended. */
+export function track(principal: Principal, planId: string): void {
+  TRACKED.set(planId, principal);
+}
+
+afterEach(async () => {
+  const plans = [...TRACKED];
+  TRACKED.clear();
+  for (const [planId, principal] of plans) await expectSound(principal, planId);
+});
+
+/** Chain, replay, snapshot, index, audit trail and alarm of a plan that has come to rest. */
+export async function expectSound(principal: Principal, planId: string): Promise<void> {
+  await untilQuiet(principal, planId);
+  const log = await logOf(principal, planId);
+  const seen = await runInDurableObject(stubOf(principal, planId), async (object, state) => {
+    const plan = object.plan();
+    return {
+      plan,
+      stored: new PlanStore(state.storage.sql).load(),
+      alarm: await state.storage.getAlarm(),
+      now: Date.now(),
+    };
+  });
+  const plan = seen.plan;
+  if (plan === null) throw new Error(`plan ${planId} is gone`);
+  expect(await planOf(principal, planId).verify()).toEqual({ valid: true, entries: log.length, head: plan.headHash });
+  expect(JSON.parse(JSON.stringify(replay(log)))).toEqual(JSON.parse(JSON.stringify(plan)));
+  expect(JSON.parse(JSON.stringify(seen.stored))).toEqual(JSON.parse(JSON.stringify(plan)));
+  for (const row of log) expect(JSON.stringify(row).length, `row ${row.seq} (${row.type})`).toBeLessThan(64 * 1024);
+
+  const task = nextTask(plan, seen.now);
+  expect(task.kind).toBe('sleep');
+  const atMs = task.kind === 'sleep' ? task.atMs : null;
+  expect(seen.alarm, 'the alarm is set for the next deadline and nothing else').toBe(atMs);
+  const row = await services.planIndex.get(principal.org, planId);
+  expect(row).toEqual(indexRowOf(plan, atMs === null ? null : new Date(atMs).toISOString()));
+
+  const entries = log.flatMap((each) => auditEntryOf(each) ?? []);
+  const stored = await auditOf(principal, planId);
+  expect(stored.map(({ org: _org, planId: _plan, ...rest }) => rest)).toEqual(
+    entries.map(({ timestamp, actor, ...entry }) => ({ ...entry, at: timestamp, actorKind: actor.kind, actorId: actor.id })),
+  );
+}
+
+export async function auditOf(principal: Principal, planId: string) {
+  const rows = [];
+  for (;;) {
+    const page = await services.audit.list(principal.org, planId, rows.at(-1)?.seq ?? 0, 500);
+    if (page.length === 0) return rows;
+    rows.push(...page);
+  }
+}
+
+async function untilQuiet(principal: Principal, planId: string): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  for (;;) {
+    const { plan, alarm } = await runInDurableObject(stubOf(principal, planId), async (object, state) => ({ plan: object.plan(), alarm: await state.storage.getAlarm() }));
+    const row = await services.planIndex.get(principal.org, planId);
+    const task = plan === null ? null : nextTask(plan, Date.now());
+    if (plan !== null && task?.kind === 'sleep' && row?.seq === plan.seq && alarm === task.atMs) return;
+    if (Date.now() > deadline) throw new Error(`plan ${planId} does not come to rest: ${plan?.phase}/${plan?.state} ${task?.kind}, row ${row?.seq} of ${plan?.seq}, alarm ${alarm}`);
+    await pause(20);
+  }
 }

@@ -14,8 +14,11 @@ import { type Receiver, startReceiver } from './receiver.ts';
 
 export type ActionDocument = ParamsInputOf<'_cleveragents/action/add'>['action'];
 
-export interface World {
-  readonly server: TestServer;
+/** What the stories need of a server, however it was started. */
+export type RunningServer = Pick<TestServer, 'connection' | 'stop'>;
+
+export interface World<S extends RunningServer = TestServer> {
+  readonly server: S;
   readonly receiver: Receiver;
   /** A person with all roles. */
   readonly human: Client;
@@ -46,7 +49,7 @@ export async function startWorld(options: StartServerOptions = {}): Promise<Worl
 }
 
 /** The same with a server and a receiver that are there, so that one can be replaced under the other. */
-export function makeWorld(server: TestServer, receiver: Receiver): World {
+export function makeWorld<S extends RunningServer>(server: S, receiver: Receiver): World<S> {
   const { url, key, agent_key: agentKey } = server.connection;
   const human = createClient({ url, key });
   const agent = createClient({ url, key: agentKey });

@@ -31,6 +31,11 @@ const PLAN_CONTEXT = 'task_';
 const CONTEXT_PLANS = 20;
 
 export async function sendMessage(request: SendRequest, call: CallContext, services: Services): Promise<Result<Sent, Refusal>> {
+  const sent = await receive(request, call, services);
+  return sent.ok ? sent : err(namingField(sent.error, request.message));
+}
+
+async function receive(request: SendRequest, call: CallContext, services: Services): Promise<Result<Sent, Refusal>> {
   const { message } = request;
   const start = readStartPlan(message);
   if (!start.ok) return start;
@@ -40,6 +45,28 @@ export async function sendMessage(request: SendRequest, call: CallContext, servi
   if (!target.ok) return target;
   if (target.value !== null) return toPlan(target.value, request, call, services);
   return toNewPlan(request, start.value, call, services);
+}
+
+/** A2A knows unknown tasks only. An unknown project or approval is a wrong value of the message, and the refusal says where it stands. */
+function namingField(refusal: Refusal, message: Message): Refusal {
+  if (refusal.kind !== 'not_found') return refusal;
+  const { entity, id, details } = refusal;
+  if (entity === 'project') {
+    const start = readStartPlan(message);
+    const isNamed = start.ok && start.value?.project === id;
+    return isNamed
+      ? invalidField(`message.metadata.${EXTENSION_URI}.project`, `no project is named '${id}'`, details)
+      : invalidField(`message.metadata.${EXTENSION_URI}.action`, `its project '${id}' does not exist`, details);
+  }
+  if (entity === 'approval') {
+    const index = message.parts.findIndex((part) => part.kind === 'data' && approvalIdIn(part.data) === id);
+    return invalidField(`message.parts.${index}.data.approval_id`, `no approval has the id '${id}'`, details);
+  }
+  return refusal;
+}
+
+function approvalIdIn(data: JsonValue): JsonValue | undefined {
+  return typeof data === 'object' && data !== null && !Array.isArray(data) ? (data as JsonObject)['approval_id'] : undefined;
 }
 
 /** The plan that the message is for, or null when it starts one. */

@@ -89,7 +89,7 @@ describe('blobs and commits', () => {
     const [a, b] = [blobOf('a'), blobOf('b')];
     const blobs = [a.put, { digest: sha256('other'), base64: b.put.base64 }];
     const refusal = await admin.refused('_cleveragents/project/blob/put', { name: 'web', blobs });
-    expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'blobs[1].digest' }] });
+    expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'blobs.1.digest' }] });
     expect(await admin.call('_cleveragents/project/blob/missing', { name: 'web', digests: [a.put.digest] })).toEqual({
       missing: [a.put.digest],
     });

@@ -71,7 +71,7 @@ describe('blobs', () => {
     const { project } = await createdProject();
     const good = fileOf('a', 'good').blob;
     const result = await project.putBlobs([good, { digest: good.digest, bytes: new TextEncoder().encode('forged') }]);
-    expect(result).toMatchObject({ ok: false, error: { kind: 'invalid', issues: [{ field: 'blobs[1].digest' }] } });
+    expect(result).toMatchObject({ ok: false, error: { kind: 'invalid', issues: [{ field: 'blobs.1.digest' }] } });
     expect(await project.missingBlobs([good.digest])).toEqual([good.digest]);
   });
 

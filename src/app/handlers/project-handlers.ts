@@ -53,7 +53,7 @@ export const projectHandlers = {
     const blobs: { digest: string; bytes: Uint8Array }[] = [];
     for (const [index, { digest, base64 }] of params.blobs.entries()) {
       const bytes = decodeBase64(base64);
-      if (bytes === null) return err(invalidField(`blobs[${index}].base64`, 'must be standard base64 with padding'));
+      if (bytes === null) return err(invalidField(`blobs.${index}.base64`, 'must be standard base64 with padding'));
       blobs.push({ digest, bytes });
     }
     const put = await project.value.port.putBlobs(blobs);

@@ -85,7 +85,7 @@ export function checkBatch(blobs: readonly { readonly digest: string; readonly b
   const issues: FieldIssue[] = [];
   for (const [index, { digest, bytes }] of blobs.entries()) {
     const actual = sha256(bytes);
-    if (actual !== digest) issues.push({ field: `blobs[${index}].digest`, message: `the SHA-256 of these bytes is ${actual}` });
+    if (actual !== digest) issues.push({ field: `blobs.${index}.digest`, message: `the SHA-256 of these bytes is ${actual}` });
     if (issues.length >= MAX_NAMED) break;
   }
   const [first] = issues;

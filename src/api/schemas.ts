@@ -4,10 +4,9 @@
  */
 import * as z from 'zod';
 import { exceedsDepth, type JsonObject, type JsonValue } from '../core/json.ts';
+import { ULID_PATTERN } from '../core/plan/plan-id.ts';
 import { parsePath } from '../core/workspace/path.ts';
 import { FILE_MODES, MAX_FILE_BYTES } from '../core/workspace/tree.ts';
-
-const ULID = '[0-7][0-9A-HJKMNP-TV-Z]{25}';
 
 /** An optional member: absent or of the type, never `undefined` or null. */
 export const optional = <T extends z.ZodType>(type: T): z.ZodExactOptional<T> => z.exactOptional(type);
@@ -25,12 +24,12 @@ export const nameReference = text(200);
 
 export const planId = z
   .string()
-  .regex(new RegExp(`^${ULID}$`), 'must be a plan id: a ULID of 26 characters as answered by plan/use')
+  .regex(new RegExp(`^${ULID_PATTERN}$`), 'must be a plan id: a ULID of 26 characters as answered by plan/use')
   .meta({ description: 'Plan id (ULID); the same as the A2A task id' });
 
 export const approvalId = z
   .string()
-  .regex(new RegExp(`^${ULID}\\.[0-9]{1,10}$`), 'must be an approval id: <plan id>.<number> as answered by approval/list')
+  .regex(new RegExp(`^${ULID_PATTERN}\\.[0-9]{1,10}$`), 'must be an approval id: <plan id>.<number> as answered by approval/list')
   .meta({ description: 'Approval id: <plan id>.<number>' });
 
 export const sessionId = z

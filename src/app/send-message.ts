@@ -7,6 +7,7 @@ import type { Message, SendRequest } from '../a2a/model.ts';
 import { parsePlainDecision } from '../a2a/plain-decision.ts';
 import { validateArguments } from '../core/action.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import { isPlanId } from '../core/plan/plan-id.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import { hasRole } from '../core/principal.ts';
@@ -23,7 +24,6 @@ import { contentOf } from './task-view.ts';
 /** Where the message went: to a plan (made or existing), or it was answered without one. */
 export type Sent = { readonly kind: 'plan'; readonly snapshot: PlanSnapshot } | { readonly kind: 'reply'; readonly message: Message };
 
-const PLAN_ID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const PLAN_CONTEXT = 'task_';
 
@@ -75,7 +75,7 @@ async function findTarget(message: Message, approvalIds: readonly string[], star
   const named = taskId ?? (contextId?.startsWith(PLAN_CONTEXT) === true ? contextId.slice(PLAN_CONTEXT.length) : undefined);
   if (named !== undefined) {
     if (starts) return err(invalidField('message.taskId', 'a message that starts a plan cannot name a task; leave taskId out'));
-    const snapshot = PLAN_ID.test(named) ? await services.plans.plan(call.principal.org, named).read() : null;
+    const snapshot = isPlanId(named) ? await services.plans.plan(call.principal.org, named).read() : null;
     if (snapshot === null) return err(notFound('task', named));
     const isOwn = contextId === undefined || contextId === snapshot.plan.sessionId || contextId === `${PLAN_CONTEXT}${snapshot.plan.id}`;
     return isOwn ? ok(snapshot) : err(invalidField('message.contextId', `task ${named} belongs to another context`));
@@ -86,7 +86,7 @@ async function findTarget(message: Message, approvalIds: readonly string[], star
   if (starts) return ok(null);
   const byApproval = approvalIds[0]?.split('.')[0];
   if (byApproval !== undefined) {
-    const snapshot = PLAN_ID.test(byApproval) ? await services.plans.plan(call.principal.org, byApproval).read() : null;
+    const snapshot = isPlanId(byApproval) ? await services.plans.plan(call.principal.org, byApproval).read() : null;
     if (snapshot === null) return err(notFound('approval', approvalIds[0] ?? ''));
     return contextId === undefined || contextId === snapshot.plan.sessionId ? ok(snapshot) : err(invalidField('message.contextId', 'the approval belongs to a task of another context'));
   }

@@ -1,6 +1,7 @@
 /** The standard A2A operations over plans: neutral in, neutral out; the codecs are at the edge. */
 import { isInterrupted, isTerminal, type ListTasksPage, type SendResult, type StreamEvent, type Task, type TaskState } from '../a2a/model.ts';
 import type { OperationParams } from '../a2a/operations.ts';
+import { isPlanId } from '../core/plan/plan-id.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -36,8 +37,6 @@ const BLOCKING_MS = 5 * 60_000;
 
 /** Longest time that one stream stays open (design section 4, invariant 9). */
 const STREAM_MS = 60 * 60_000;
-
-const PLAN_ID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
 export async function runStandard(
   request: StandardRequest,
@@ -112,7 +111,7 @@ async function list(params: OperationParams['list'], call: StandardContext, serv
 
 async function cancel(params: OperationParams['cancel'], call: StandardContext, services: Services): Promise<Result<Task, Refusal>> {
   const reason = params.metadata?.['reason'];
-  if (!PLAN_ID.test(params.id)) return err(notFound('task', params.id));
+  if (!isPlanId(params.id)) return err(notFound('task', params.id));
   const result = await services.plans
     .plan(call.principal.org, params.id)
     .command({ type: 'cancel', by: actorOf(call.principal), reason: typeof reason === 'string' ? reason.slice(0, 2000) : null });
@@ -136,7 +135,7 @@ async function subscribe(id: string, call: StandardContext, services: Services, 
 }
 
 async function readTask(id: string, call: StandardContext, services: Services): Promise<Result<PlanSnapshot, Refusal>> {
-  const snapshot = PLAN_ID.test(id) ? await services.plans.plan(call.principal.org, id).read() : null;
+  const snapshot = isPlanId(id) ? await services.plans.plan(call.principal.org, id).read() : null;
   return snapshot === null ? err(notFound('task', id)) : ok(snapshot);
 }
 

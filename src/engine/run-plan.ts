@@ -4,6 +4,7 @@
  */
 import type { ProjectPort, TreeChange } from '../app/ports.ts';
 import { StorageUnavailable } from '../app/ports.ts';
+import { encodeBase64 } from '../core/base64.ts';
 import type { Sha256 } from '../core/digest.ts';
 import { exceedsDepth, type JsonObject } from '../core/json.ts';
 import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
@@ -174,14 +175,8 @@ function filesOf(plan: Plan, host: PlanHost): readonly PlanOutput[] {
     const bytes = host.blob(change.blob);
     if (bytes === null) return [];
     const text = decodeText(bytes);
-    return [{ path, part: text === null ? { kind: 'raw', base64: toBase64(bytes), filename: path } : { kind: 'text', text, filename: path } }];
+    return [{ path, part: text === null ? { kind: 'raw', base64: encodeBase64(bytes), filename: path } : { kind: 'text', text, filename: path } }];
   });
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = '';
-  for (let start = 0; start < bytes.length; start += 0x8000) binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
-  return btoa(binary);
 }
 
 /**
@@ -219,10 +214,16 @@ async function callTool(host: PlanHost, parts: EngineParts, workspace: Workspace
   const tool = parts.toolbox.find(call.tool);
   if (tool === null) return failedCall('unknown_tool', `tool '${call.tool}' is not available any more`, false);
   const args = resolveStored(call.arguments, host.blob) as JsonObject;
+  const stop = new AbortController();
+  // A timer of our own, since it has to go with the call: one that is left behind would keep the plan's object awake while it waits.
+  const timer = setTimeout(() => stop.abort(new DOMException('the call took too long', 'TimeoutError')), CALL_TIMEOUT_MS);
+  const abort = (): void => stop.abort(host.signal.reason);
+  host.signal.addEventListener('abort', abort);
+  if (host.signal.aborted) abort();
   try {
     const outcome = await tool.perform(args, {
       workspace,
-      signal: AbortSignal.any([host.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
+      signal: stop.signal,
       idempotencyKey: call.idempotencyKey,
       sha256: host.sha256,
     });
@@ -233,10 +234,12 @@ async function callTool(host: PlanHost, parts: EngineParts, workspace: Workspace
   } catch (cause) {
     // Nothing but reading its files can be repeated without a thought; a call outside is settled like any other that broke off.
     if (cause instanceof StorageUnavailable && call.scope === 'workspace') throw cause;
-    const aborted = host.signal.aborted || (cause instanceof Error && (cause.name === 'AbortError' || cause.name === 'TimeoutError'));
-    if (aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
+    if (stop.signal.aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
     host.report(`tool ${call.tool} threw`, cause);
     return failedCall('tool_error', `'${call.tool}' failed unexpectedly`, call.scope === 'external');
+  } finally {
+    clearTimeout(timer);
+    host.signal.removeEventListener('abort', abort);
   }
 }
 

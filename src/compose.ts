@@ -8,8 +8,8 @@ import { sweep } from './app/sweep.ts';
 import type { ActionDocument } from './core/action.ts';
 import type { JsonObject } from './core/json.ts';
 import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
-import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
+import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
 import { createApp } from './http/app.ts';
 import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
@@ -19,7 +19,9 @@ import { makeAuditStore } from './storage/d1/audit-store.ts';
 import { makeConfigStore } from './storage/d1/config-store.ts';
 import { makeIdempotencyStore } from './storage/d1/idempotency-store.ts';
 import { makeKeyStore } from './storage/d1/key-store.ts';
+import { makeOrgPolicyStore } from './storage/d1/org-policy-store.ts';
 import { makePlanIndex } from './storage/d1/plan-index.ts';
+import { makeProfileStore } from './storage/d1/profile-store.ts';
 import { makeProjectStore } from './storage/d1/project-store.ts';
 import { makeSessionStore } from './storage/d1/session-store.ts';
 import { makeProjects } from './storage/objects.ts';
@@ -85,6 +87,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
     },
     keys: makeKeyStore(env.DB),
     actions: makeActionStore(env.DB),
+    profiles: makeProfileStore(env.DB),
+    orgPolicies: makeOrgPolicyStore(env.DB),
     projectStore: makeProjectStore(env.DB),
     projects: makeProjects(env.PROJECTS),
     sessions: makeSessionStore(env.DB),
@@ -118,5 +122,8 @@ function immediateReply(action: ActionDocument, args: JsonObject, input: string)
 /** 256 bits, URL-safe. */
 function randomSecret(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(32));
-  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
 }

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { GUARDRAIL_SETTINGS, type GuardrailSetting } from '../core/guardrail-settings.ts';
+import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { jsonValue, nameReference, nextPageToken, optional } from './schemas.ts';
 
@@ -7,10 +9,37 @@ export type ConfigScope = (typeof CONFIG_SCOPES)[number];
 
 interface ConfigKeyRow {
   readonly meaning: string;
-  readonly value: z.ZodType<string | boolean>;
+  readonly value: z.ZodType;
   readonly scopes: readonly ConfigScope[];
   /** What holds when nothing is set; null = no value. */
   readonly fallback: string | boolean | null;
+}
+
+/** Longest value, as JSON: what a setting says can be locked into every plan. */
+const MAX_VALUE_CHARACTERS = 8 * 1024;
+
+/**
+ * `guardrails.<member>` for every member of the guardrails, for the org and for a project. They tighten every plan below and combine like
+ * any other source; unlike the org's policy floor, an approval can do about them what it can do about a plan's own.
+ */
+const guardrailKeys = Object.fromEntries(
+  GUARDRAIL_SETTINGS.map((name): [string, ConfigKeyRow] => {
+    const value = guardrailSchema(name);
+    const meaning = `${value.meta()?.description ?? name}, for every plan`;
+    return [`guardrails.${name}`, { meaning, value, scopes: ['org', 'project'], fallback: null }];
+  }),
+) as unknown as Record<`guardrails.${GuardrailSetting}`, ConfigKeyRow>;
+
+function guardrailSchema(name: GuardrailSetting): z.ZodType {
+  const { actor_limits: limits, ...flat } = guardrailParams.shape;
+  switch (name) {
+    case 'actor_limits.max_tool_calls_per_invocation':
+      return limits.unwrap().shape.max_tool_calls_per_invocation;
+    case 'actor_limits.max_retries_per_failure':
+      return limits.unwrap().shape.max_retries_per_failure;
+    default:
+      return flat[name];
+  }
 }
 
 /** The closed list of settings. A key that is not here is refused by name (design sections 9, 11 and 12). */
@@ -41,6 +70,7 @@ export const CONFIG_KEYS = {
     scopes: ['org'],
     fallback: 'input-required',
   },
+  ...guardrailKeys,
 } as const satisfies Record<string, ConfigKeyRow>;
 export type ConfigKey = keyof typeof CONFIG_KEYS;
 
@@ -107,8 +137,11 @@ export const configSet = defineOperation({
       checkKeyScope(value, context);
       if (value.value === null) return;
       const checked = CONFIG_KEYS[value.key].value.safeParse(value.value);
-      if (checked.success) return;
-      for (const issue of checked.error.issues) context.addIssue({ code: 'custom', path: ['value'], message: issue.message });
+      if (!checked.success) {
+        for (const { path, message } of checked.error.issues) context.addIssue({ code: 'custom', path: ['value', ...path], message });
+      } else if ((JSON.stringify(value.value) ?? '').length > MAX_VALUE_CHARACTERS) {
+        context.addIssue({ code: 'custom', path: ['value'], message: `must have at most ${MAX_VALUE_CHARACTERS} characters` });
+      }
     }),
   result: configEntryView,
   errors: [...COMMON_ERRORS, 'not_found'],

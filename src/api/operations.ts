@@ -6,6 +6,7 @@ import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts'
 import { healthCheck, rpcDiscover } from './health.ts';
 import { keyCreate, keyList, keyRevoke } from './key.ts';
 import type { Operation } from './operation.ts';
+import { orgPolicySet, orgPolicyShow } from './org.ts';
 import {
   planApply,
   planArtifacts,
@@ -19,6 +20,7 @@ import {
   planTree,
   planUse,
 } from './plan.ts';
+import { profileAdd, profileDelete, profileList, profileShow, profileUpdate } from './profile.ts';
 import {
   projectBlobMissing,
   projectBlobPut,
@@ -30,7 +32,7 @@ import {
   projectShow,
   projectTree,
 } from './project.ts';
-import { profileList, profileShow, registryActionList, registryActorList, registryProjectList, registryToolList } from './registry.ts';
+import { registryActionList, registryActorList, registryProjectList, registryToolList } from './registry.ts';
 import { sessionClose, sessionCreate, sessionList, sessionShow } from './session.ts';
 
 /** The one list of operations that are not A2A's own, by method name. What is not here is not served and not advertised. */
@@ -58,6 +60,9 @@ export const OPERATIONS = {
   '_cleveragents/registry/project/list': registryProjectList,
   '_cleveragents/profile/list': profileList,
   '_cleveragents/profile/show': profileShow,
+  '_cleveragents/profile/add': profileAdd,
+  '_cleveragents/profile/update': profileUpdate,
+  '_cleveragents/profile/delete': profileDelete,
   '_cleveragents/approval/list': approvalList,
   '_cleveragents/approval/decide': approvalDecide,
   '_cleveragents/project/create': projectCreate,
@@ -79,6 +84,8 @@ export const OPERATIONS = {
   '_cleveragents/config/get': configGet,
   '_cleveragents/config/set': configSet,
   '_cleveragents/config/list': configList,
+  '_cleveragents/org/policy/show': orgPolicyShow,
+  '_cleveragents/org/policy/set': orgPolicySet,
   '_cleveragents/health/check': healthCheck,
   'rpc.discover': rpcDiscover,
 } as const satisfies Record<string, Operation>;

@@ -4,7 +4,6 @@ import { actionListResult } from './action.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { projectListResult } from './project.ts';
 import { jsonObject, nameReference, nextPageToken, optional } from './schemas.ts';
-import { thresholdView } from './views.ts';
 
 export const registryToolList = defineOperation({
   name: '_cleveragents/registry/tool/list',
@@ -64,37 +63,4 @@ export const registryProjectList = defineOperation({
   result: projectListResult,
   errors: COMMON_ERRORS,
   idempotent: true,
-});
-
-/** An automation profile; every threshold with its meaning. */
-export const profileView = z.object({
-  name: z.string(),
-  description: z.string().nullable(),
-  built_in: z.boolean(),
-  digest: z.string(),
-  document: jsonObject,
-  thresholds: z.array(thresholdView),
-});
-export type ProfileView = z.output<typeof profileView>;
-
-export const profileList = defineOperation({
-  name: '_cleveragents/profile/list',
-  summary: 'Automation profiles',
-  role: 'viewer',
-  params: z.strictObject({}),
-  result: z.object({ profiles: z.array(profileView), next_page_token: nextPageToken }),
-  errors: COMMON_ERRORS,
-  idempotent: true,
-  cli: { command: ['automation-profile', 'list'] },
-});
-
-export const profileShow = defineOperation({
-  name: '_cleveragents/profile/show',
-  summary: 'One automation profile, each threshold with its meaning',
-  role: 'viewer',
-  params: z.strictObject({ name: nameReference.meta({ description: 'Name of the profile' }) }),
-  result: profileView,
-  errors: [...COMMON_ERRORS, 'not_found'],
-  idempotent: true,
-  cli: { command: ['automation-profile', 'show'], positional: ['name'] },
 });

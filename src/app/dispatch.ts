@@ -1,5 +1,5 @@
-import type { FoundOperation, OperationName } from '../api/operations.ts';
 import { mayCall } from '../api/operation.ts';
+import type { FoundOperation, OperationName } from '../api/operations.ts';
 import { parseParams } from '../api/parse-params.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -11,7 +11,9 @@ import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
 import { healthHandlers } from './handlers/health-handlers.ts';
 import { keyHandlers } from './handlers/key-handlers.ts';
+import { orgHandlers } from './handlers/org-handlers.ts';
 import { planHandlers } from './handlers/plan-handlers.ts';
+import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
 import { sessionHandlers } from './handlers/session-handlers.ts';
@@ -27,16 +29,27 @@ export const HANDLERS: Handlers = {
   ...sessionHandlers,
   ...keyHandlers,
   ...configHandlers,
+  ...profileHandlers,
+  ...orgHandlers,
   ...registryHandlers,
   ...healthHandlers,
 };
 
 /** Checks role and parameters by the row and runs its handler. Legacy names answer with `_meta.deprecated`. */
-export async function dispatchOperation(found: FoundOperation, params: unknown, call: CallContext, services: Services): Promise<Result<JsonObject, Refusal>> {
+export async function dispatchOperation(
+  found: FoundOperation,
+  params: unknown,
+  call: CallContext,
+  services: Services,
+): Promise<Result<JsonObject, Refusal>> {
   const { operation, name, alias } = found;
   if (operation.role !== 'public' && !mayCall(operation, call.principal.roles)) {
     const roles = [operation.role, ...(operation.alternativeRoles ?? [])].join(' or ');
-    return err({ kind: 'forbidden', message: `${name} needs the role ${roles}`, details: { needed_role: operation.role, operation: name } });
+    return err({
+      kind: 'forbidden',
+      message: `${name} needs the role ${roles}`,
+      details: { needed_role: operation.role, operation: name },
+    });
   }
   const parsed = parseParams(operation, params);
   if (!parsed.ok) return parsed;

@@ -67,6 +67,51 @@ export interface ActionStore {
   listPublic(): Promise<readonly NamedDocument[]>;
 }
 
+/** One version of a custom profile. Versions are only ever added; a deletion is one too, so a name that comes back goes on counting. */
+export interface ProfileVersion {
+  readonly org: string;
+  readonly name: string;
+  /** From 1, without gaps. */
+  readonly version: number;
+  /** The complete profile; null: the name was deleted with this version. */
+  readonly document: JsonObject | null;
+  /** Thresholds that nobody gave. */
+  readonly defaulted: readonly string[];
+  /** When the name was added, or added again. */
+  readonly createdAt: string;
+  readonly savedAt: string;
+  /** Key id. */
+  readonly savedBy: string;
+}
+
+export interface ProfileStore {
+  /** The newest version, a deletion included; null when the org never had the name. */
+  latest(org: string, name: string): Promise<ProfileVersion | null>;
+  /** The newest version of every profile that is not deleted, by name. */
+  list(org: string): Promise<readonly ProfileVersion[]>;
+  /** Every version of a name, the oldest first. */
+  versions(org: string, name: string): Promise<readonly ProfileVersion[]>;
+  /** Adds a version; false, and nothing is stored, when there is one with this number. */
+  save(version: ProfileVersion): Promise<boolean>;
+}
+
+/** One version of the org's policy floor. */
+export interface OrgPolicyVersion {
+  readonly org: string;
+  readonly version: number;
+  readonly policy: JsonObject;
+  readonly savedAt: string;
+  /** Key id. */
+  readonly savedBy: string;
+}
+
+export interface OrgPolicyStore {
+  /** The floor in force; null when the org never set one. */
+  latest(org: string): Promise<OrgPolicyVersion | null>;
+  /** Adds a version; false, and nothing is stored, when there is one with this number. */
+  save(version: OrgPolicyVersion): Promise<boolean>;
+}
+
 export interface ProjectRecord {
   readonly org: string;
   readonly name: string;
@@ -253,7 +298,11 @@ export interface ProjectPort {
   /** The manifest text of a tree (core/workspace), or null when the project does not hold that tree. */
   manifest(tree: string): Promise<string | null>;
   commit(request: CommitRequest): Promise<Result<CommitOutcome, Refusal>>;
-  search(tree: string, query: string, options: { readonly limit: number; readonly skipPaths: readonly string[]; readonly ignoreCase?: boolean; readonly pathGlob?: string }): Promise<{
+  search(
+    tree: string,
+    query: string,
+    options: { readonly limit: number; readonly skipPaths: readonly string[]; readonly ignoreCase?: boolean; readonly pathGlob?: string },
+  ): Promise<{
     readonly hits: readonly SearchHit[];
     readonly truncated: boolean;
   }>;
@@ -289,7 +338,9 @@ export interface PlanDiff {
 }
 
 /** What a feed delivers: first the plan as it is, then what happens, in the order of the log. */
-export type PlanFeedItem = { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot } | { readonly kind: 'update'; readonly update: PlanUpdate };
+export type PlanFeedItem =
+  | { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot }
+  | { readonly kind: 'update'; readonly update: PlanUpdate };
 
 /** One plan's object. An id that the org does not have answers null everywhere and stores nothing. */
 export interface PlanPort {
@@ -306,7 +357,11 @@ export interface PlanPort {
    * Follows the plan until it ends, the signal aborts, or `maxMs` pass. `afterSeq` null starts with a snapshot; a number delivers the
    * updates after it. Reconnects by itself; an item is delivered once.
    */
-  follow(options: { readonly afterSeq: number | null; readonly signal: AbortSignal; readonly maxMs: number }): Promise<AsyncIterable<PlanFeedItem> | null>;
+  follow(options: {
+    readonly afterSeq: number | null;
+    readonly signal: AbortSignal;
+    readonly maxMs: number;
+  }): Promise<AsyncIterable<PlanFeedItem> | null>;
 }
 
 export interface Plans {

@@ -1,7 +1,7 @@
-import type { ToolCatalogue } from '../core/tool.ts';
 import type { ActionDocument } from '../core/action.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
+import type { ToolCatalogue } from '../core/tool.ts';
 import type {
   ActionStore,
   AuditStore,
@@ -10,10 +10,12 @@ import type {
   IdempotencyStore,
   Ids,
   KeyStore,
+  OrgPolicyStore,
   PlanIndex,
   Plans,
-  Projects,
+  ProfileStore,
   ProjectStore,
+  Projects,
   SessionStore,
 } from './ports.ts';
 
@@ -43,6 +45,8 @@ export interface Services {
   readonly settings: Settings;
   readonly keys: KeyStore;
   readonly actions: ActionStore;
+  readonly profiles: ProfileStore;
+  readonly orgPolicies: OrgPolicyStore;
   readonly projectStore: ProjectStore;
   readonly projects: Projects;
   readonly sessions: SessionStore;

@@ -1,18 +1,18 @@
 /** One way to make a plan, whoever asks: an operation, a message, later a trigger. */
-import { parseAction, type ActionDocument, validateArguments } from '../core/action.ts';
-import { BUILTIN_PROFILES } from '../core/builtin-profiles.ts';
+import { type ActionDocument, parseAction, validateArguments } from '../core/action.ts';
 import { digestOf } from '../core/digest.ts';
-import { combinePolicies, type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
+import { type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { CreateCommand } from '../core/plan/commands.ts';
-import type { LockedProfile, ProjectRef } from '../core/plan/plan.ts';
+import type { ProjectRef } from '../core/plan/plan.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { Principal } from '../core/principal.ts';
-import { resolveProfile } from '../core/profile.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField, invalidState, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
+import { policyForPlan } from './plan-policy.ts';
+import { lockProfile, sandboxOf } from './profiles.ts';
 import type { Services } from './services.ts';
 
 export interface StartRequest {
@@ -84,7 +84,11 @@ export async function findAction(name: string, principal: Principal, services: S
   return parseAction(stored.body);
 }
 
-async function claim(request: StartRequest, principal: Principal, services: Services): Promise<Result<{ readonly planId: string; readonly isRepeat: boolean }, Refusal>> {
+async function claim(
+  request: StartRequest,
+  principal: Principal,
+  services: Services,
+): Promise<Result<{ readonly planId: string; readonly isRepeat: boolean }, Refusal>> {
   const planId = services.ids.ulid();
   if (request.idempotency === null) return ok({ planId, isRepeat: false });
   const { key, body } = request.idempotency;
@@ -110,18 +114,50 @@ async function claim(request: StartRequest, principal: Principal, services: Serv
   return ok({ planId: held.planId, isRepeat: held.planId !== planId });
 }
 
-async function prepare(request: StartRequest, principal: Principal, services: Services, planId: string): Promise<Result<CreateCommand, Refusal>> {
+async function prepare(
+  request: StartRequest,
+  principal: Principal,
+  services: Services,
+  planId: string,
+): Promise<Result<CreateCommand, Refusal>> {
   const { org } = principal;
   const action = await findAction(request.actionName, principal, services);
   if (!action.ok) return action;
   const args = validateArguments(action.value, request.arguments);
   if (!args.ok) return args;
-  const guardrails = request.guardrails === undefined ? ok<Guardrails>({}) : parseGuardrails(request.guardrails, `${request.fieldPrefix}guardrails`);
+  const guardrails =
+    request.guardrails === undefined ? ok<Guardrails>({}) : parseGuardrails(request.guardrails, `${request.fieldPrefix}guardrails`);
   if (!guardrails.ok) return guardrails;
-  const project = await takeProject(request, action.value, org, services);
+  const orgConfig = await services.config.list(org, 'org');
+  const project = await takeProject(request, action.value, org, orgConfig, services);
   if (!project.ok) return project;
-  const profile = await lockProfile(request, action.value, project.value?.name ?? null, org, services);
+  const projectConfig = project.value === null ? NO_SETTINGS : await services.config.list(org, `project:${project.value.name}`);
+  const choice = {
+    plan: request.automationProfile ?? null,
+    action: action.value.automation_profile ?? null,
+    project: textAt(projectConfig, 'core.automation-profile'),
+    global: textAt(orgConfig, 'core.automation-profile'),
+    environment: request.environmentProfile ?? null,
+  };
+  const profile = await lockProfile(choice, org, services, request.fieldPrefix);
   if (!profile.ok) return profile;
+  const policy = await policyForPlan(
+    {
+      ...{ org, orgConfig, projectConfig, profile: profile.value.document },
+      ...{ actionGuardrails: action.value.guardrails, planGuardrails: guardrails.value },
+    },
+    services,
+  );
+  if (!policy.ok) return policy;
+  if (policy.value.requireSandbox && sandboxOf(projectConfig, orgConfig).strategy === 'none') {
+    const where = project.value === null ? 'the org' : `project '${project.value.name}'`;
+    return err(
+      invalidState(
+        `this plan requires a sandbox, and ${where} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
+        { profile: profile.value.name, project: project.value?.name ?? null, sandbox_strategy: 'none' },
+      ),
+    );
+  }
   const session = await enterSession(request.sessionId ?? sessionFor(planId, services), principal, services);
   if (!session.ok) return session;
   return ok({
@@ -134,11 +170,7 @@ async function prepare(request: StartRequest, principal: Principal, services: Se
     input: request.input,
     project: project.value,
     profile: profile.value,
-    policy: combinePolicies([
-      { origin: 'profile', profile: profile.value.document },
-      ...(action.value.guardrails === undefined ? [] : [{ origin: 'action' as const, guardrails: action.value.guardrails }]),
-      { origin: 'plan', guardrails: guardrails.value },
-    ]),
+    policy: policy.value,
     statistics: { plans: { ok: 0, total: 0 }, calls: {} },
     by: actorOf(principal),
     message: request.message,
@@ -147,9 +179,15 @@ async function prepare(request: StartRequest, principal: Principal, services: Se
 }
 
 /** The project that is named by the call, the action, or the org's default for actions that apply to one; its head is pinned here. */
-async function takeProject(request: StartRequest, action: ActionDocument, org: string, services: Services): Promise<Result<ProjectRef | null, Refusal>> {
-  const fallback = action.apply === 'none' ? null : await services.config.get(org, 'org', 'core.default-project');
-  const name = request.project ?? action.project ?? (typeof fallback === 'string' ? fallback : null);
+async function takeProject(
+  request: StartRequest,
+  action: ActionDocument,
+  org: string,
+  orgConfig: ReadonlyMap<string, JsonValue>,
+  services: Services,
+): Promise<Result<ProjectRef | null, Refusal>> {
+  const fallback = action.apply === 'none' ? null : textAt(orgConfig, 'core.default-project');
+  const name = request.project ?? action.project ?? fallback;
   if (name === null) return ok(null);
   const record = await services.projectStore.get(org, name);
   const head = record === null ? null : await services.projects.project(org, name).head();
@@ -158,36 +196,17 @@ async function takeProject(request: StartRequest, action: ActionDocument, org: s
   return ok({
     name,
     base: head.head,
-    protectedPaths: Array.isArray(protectedPaths) ? protectedPaths.filter((path): path is string => typeof path === 'string') : DEFAULT_PROTECTED_PATHS,
+    protectedPaths: Array.isArray(protectedPaths)
+      ? protectedPaths.filter((path): path is string => typeof path === 'string')
+      : DEFAULT_PROTECTED_PATHS,
   });
 }
 
-async function lockProfile(
-  request: StartRequest,
-  action: ActionDocument,
-  project: string | null,
-  org: string,
-  services: Services,
-): Promise<Result<LockedProfile, Refusal>> {
-  const key = 'core.automation-profile';
-  const [ofProject, ofOrg] = await Promise.all([
-    project === null ? null : services.config.get(org, `project:${project}`, key),
-    services.config.get(org, 'org', key),
-  ]);
-  const { name, level } = resolveProfile({
-    plan: request.automationProfile ?? null,
-    action: action.automation_profile ?? null,
-    project: typeof ofProject === 'string' ? ofProject : null,
-    global: typeof ofOrg === 'string' ? ofOrg : null,
-    environment: request.environmentProfile ?? null,
-  });
-  const document = BUILTIN_PROFILES.get(name);
-  if (document === undefined) {
-    const valid = [...BUILTIN_PROFILES.keys()];
-    const field = level === 'environment' ? 'environment_profile' : `${request.fieldPrefix}automation_profile`;
-    return err(invalidField(field, `no profile is named '${name}' (set at level ${level}); valid names: ${valid.join(', ')}`, { profile: name, level, valid_names: valid }));
-  }
-  return ok({ name, level, document, digest: digestOf(services.sha256, document) });
+const NO_SETTINGS: ReadonlyMap<string, JsonValue> = new Map();
+
+function textAt(settings: ReadonlyMap<string, JsonValue>, key: string): string | null {
+  const value = settings.get(key);
+  return typeof value === 'string' ? value : null;
 }
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

@@ -42,10 +42,10 @@ function rowCommand<N extends OperationName>(name: N): CliCommand {
   const view: RowView<N> = ROW_VIEWS[name] ?? {};
   const flags = flagsOf(operation)
     .filter((flag) => !(view.hidden ?? []).includes(flag.name))
-    .map(
-      (flag): Flag =>
-        (view.files ?? []).includes(flag.name) ? { ...flag, kind: 'text', description: `${flag.description}: a JSON file` } : flag,
-    );
+    .map((flag): Flag => {
+      const file = view.files?.[flag.name];
+      return file === undefined ? flag : { ...flag, kind: 'text', description: file };
+    });
   const positional = (operation.cli?.positional ?? []).flatMap((member) => flags.filter((flag) => flag.path.join('.') === member));
   return {
     words: operation.cli?.command ?? [],

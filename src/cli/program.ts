@@ -31,6 +31,8 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
   ['session', 'Conversations'],
   ['key', 'Keys of people and agents'],
   ['config', 'Settings of the org and of projects'],
+  ['org', 'The organisation'],
+  ['org policy', 'What no profile, plan or approval can loosen'],
   ['health', 'Whether the service answers'],
   ['tool', 'Tools that plans can call'],
   ['actor', 'Actors that can drive a plan'],

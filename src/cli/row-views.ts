@@ -18,8 +18,8 @@ export interface RowView<N extends OperationName> {
   readonly prepare?: (context: CommandContext) => Promise<Readonly<Record<string, unknown>>> | Readonly<Record<string, unknown>>;
   readonly render?: (result: ResultOf<N>, style: Style) => string;
   readonly exitCode?: (result: ResultOf<N>) => ExitCode;
-  /** Members that are given as the name of a file; `prepare` reads it. */
-  readonly files?: readonly string[];
+  /** Flags and positions that name a file, with what is in it; `prepare` reads it. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Members that are not given by a flag, since `prepare` fills them in. */
   readonly hidden?: readonly string[];
   /** Bytes that are written as they are instead of a rendering. */
@@ -27,6 +27,9 @@ export interface RowView<N extends OperationName> {
   /** Offers `--yes`: `prepare` asks before it goes on. */
   readonly asks?: true;
 }
+
+/** `--config FILE`; the text goes to the service as it is, which names the lines that are wrong. */
+const PROFILE_FILE = { files: { config: 'The profile: a YAML or JSON file' }, hidden: ['profile', 'yaml'] } as const;
 
 /** Views are written only where people look; a row without one here is complete as it is. */
 export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
@@ -42,25 +45,43 @@ export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
   '_cleveragents/plan/guard/audit/verify': { render: renderVerification, exitCode: (result) => (result.valid ? EXIT.ok : EXIT.error) },
   '_cleveragents/plan/profile/show': { render: renderProfile },
   '_cleveragents/profile/show': { render: renderProfile },
+  '_cleveragents/profile/add': { prepare: readProfileFile, render: renderProfile, ...PROFILE_FILE },
+  '_cleveragents/profile/update': { prepare: readProfileFile, render: renderProfile, ...PROFILE_FILE },
+  '_cleveragents/org/policy/set': {
+    prepare: (context) => readJsonFile(context, 'policy'),
+    files: { policy: 'The whole floor (guardrails, threshold_minima, safety): a JSON file' },
+  },
   '_cleveragents/approval/list': { render: renderApprovals },
   '_cleveragents/project/file/read': { raw: (result) => Buffer.from(result.base64, 'base64') },
-  '_cleveragents/action/add': { prepare: readActionFile, files: ['action'] },
+  '_cleveragents/action/add': {
+    prepare: (context) => readJsonFile(context, 'action'),
+    files: { action: 'The action document: a JSON file' },
+  },
   '_cleveragents/health/check': { exitCode: (result) => (result.status === 'ok' ? EXIT.ok : EXIT.error) },
 };
 
-/** `action add FILE`: the document is in a JSON file. */
-async function readActionFile({ io, params }: CommandContext): Promise<Readonly<Record<string, unknown>>> {
-  const { action } = params;
-  if (typeof action !== 'string') return params;
-  let text: string;
+/** A document that is given as the name of a JSON file, as in `action add FILE`. */
+async function readJsonFile(context: CommandContext, member: string): Promise<Readonly<Record<string, unknown>>> {
+  const { [member]: name } = context.params;
+  if (typeof name !== 'string') return context.params;
+  const text = await readNamed(context, name);
   try {
-    text = await readFile(resolve(io.cwd, action), 'utf8');
+    return { ...context.params, [member]: JSON.parse(text) as unknown };
   } catch (cause) {
-    throw new UsageError(`${action} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new UsageError(`${name} is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
+}
+
+async function readProfileFile(context: CommandContext): Promise<Readonly<Record<string, unknown>>> {
+  const { yaml: name } = context.params;
+  if (typeof name !== 'string') throw new UsageError('--config <file> is required');
+  return { ...context.params, yaml: await readNamed(context, name) };
+}
+
+async function readNamed({ io }: CommandContext, name: string): Promise<string> {
   try {
-    return { ...params, action: JSON.parse(text) as unknown };
+    return await readFile(resolve(io.cwd, name), 'utf8');
   } catch (cause) {
-    throw new UsageError(`${action} is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new UsageError(`${name} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
 }

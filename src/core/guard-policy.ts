@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { exceedsDepth } from './json.ts';
 import { addMicroUsd, parseCapUsd } from './money.ts';
+import type { SafetyFloor, ThresholdMinima } from './org-policy.ts';
 import type { ThresholdName } from './profile.ts';
 import { type AutomationProfile, CapUsd, CountLimit, NameList, THRESHOLD_NAMES } from './profile.ts';
 import type { Refusal } from './refusal.ts';
@@ -42,8 +43,12 @@ export function parseGuardrails(value: unknown, field = 'guardrails'): Result<Gu
   return parsed.success ? ok(parsed.data) : err(invalidDocument('guardrails', parsed.error, field));
 }
 
-/** Where an entry comes from. What the org's floor says cannot be overridden by an approval; only what a revision added can be dropped. */
-export const POLICY_ORIGINS = ['org', 'profile', 'action', 'plan', 'revision'] as const;
+/**
+ * Where an entry comes from: the org's policy floor, the `guardrails.*` settings of the org and of the project, the locked profile, the
+ * action, the call that made the plan, a revision. What the floor says cannot be overridden by an approval; the settings bind every plan
+ * and can be, like a profile's own guard; only what a revision added can be dropped.
+ */
+export const POLICY_ORIGINS = ['org', 'org_config', 'project', 'profile', 'action', 'plan', 'revision'] as const;
 
 export type PolicyOrigin = (typeof POLICY_ORIGINS)[number];
 
@@ -98,6 +103,10 @@ export interface PolicySource {
   readonly origin: PolicyOrigin;
   readonly profile?: AutomationProfile;
   readonly guardrails?: Guardrails;
+  /** Thresholds below which none may be. */
+  readonly thresholdMinima?: ThresholdMinima;
+  /** Safety settings that can only tighten; a profile brings its own. */
+  readonly safety?: SafetyFloor;
 }
 
 /** Combines parsed sources to the strictest policy. With no profile among them: sandbox and checkpoints required, unsafe tools not allowed. */
@@ -107,7 +116,11 @@ export function combinePolicies(sources: readonly PolicySource[]): GuardPolicy {
     ...(profile?.guard ? [{ origin, rails: profile.guard as Guardrails }] : []),
     ...(guardrails ? [{ origin, rails: guardrails }] : []),
   ]);
-  const safeties = profiles.map(({ origin, profile }) => ({ origin, safety: profile.safety }));
+  const hasProfile = profiles.length > 0;
+  const safeties = sources.flatMap(({ origin, profile, safety }): { readonly origin: PolicyOrigin; readonly safety: SafetyTerms }[] => [
+    ...(profile === undefined ? [] : [{ origin, safety: profile.safety }]),
+    ...(safety === undefined ? [] : [{ origin, safety }]),
+  ]);
 
   return {
     planCapMicroUsd: strictest([
@@ -129,17 +142,17 @@ export function combinePolicies(sources: readonly PolicySource[]): GuardPolicy {
     denylist: union(rails.map(({ origin, rails: r }) => ({ origin, entries: r.tool_denylist ?? [] }))),
     allowlists: rails.flatMap(({ origin, rails: r }) => (r.tool_allowlist ? [{ origin, entries: [...r.tool_allowlist] }] : [])),
     skillCategories: safeties.flatMap(({ origin, safety }) =>
-      safety.allowed_skill_categories.length > 0 ? [{ origin, entries: [...safety.allowed_skill_categories] }] : [],
+      safety.allowed_skill_categories?.length ? [{ origin, entries: [...safety.allowed_skill_categories] }] : [],
     ),
     requiredConfirmations: union(rails.map(({ origin, rails: r }) => ({ origin, entries: r.required_confirmations ?? [] }))),
     requireApprovalForWrites: rails.some(({ rails: r }) => r.require_approval_for_writes === true),
     requireApprovalForApply: rails.some(({ rails: r }) => r.require_approval_for_apply === true),
-    requireHumanApproval: safeties.some(({ safety }) => safety.require_human_approval),
-    requireSandbox: safeties.length === 0 || safeties.some(({ safety }) => safety.require_sandbox),
-    requireCheckpoints: safeties.length === 0 || safeties.some(({ safety }) => safety.require_checkpoints),
-    allowUnsafeTools: safeties.length > 0 && safeties.every(({ safety }) => safety.allow_unsafe_tools),
+    requireHumanApproval: safeties.some(({ safety }) => safety.require_human_approval === true),
+    requireSandbox: !hasProfile || safeties.some(({ safety }) => safety.require_sandbox === true),
+    requireCheckpoints: !hasProfile || safeties.some(({ safety }) => safety.require_checkpoints === true),
+    allowUnsafeTools: hasProfile && safeties.every(({ safety }) => safety.allow_unsafe_tools !== false),
     unattended: profiles.some(({ profile }) => profile.unattended === true),
-    thresholds: strictestThresholds(profiles.map(({ profile }) => profile)),
+    thresholds: strictestThresholds(hasProfile ? sources.flatMap((source) => [source.profile ?? {}, source.thresholdMinima ?? {}]) : []),
   };
 }
 
@@ -154,6 +167,9 @@ export function effectiveLimit(bound: Limit | null, granted: number): number | n
 export function isGrantable(bound: Limit, granted: number): boolean {
   return bound.ceiling === null || addMicroUsd(bound.value, granted) < bound.ceiling;
 }
+
+/** What a profile's safety settings and a floor's have in common; a floor leaves out what it does not bind. */
+type SafetyTerms = { readonly [K in keyof AutomationProfile['safety']]?: AutomationProfile['safety'][K] | undefined };
 
 interface Candidate {
   readonly value: number;
@@ -198,7 +214,7 @@ function union(lists: readonly PermitList[]): readonly ListEntry[] {
   return entries;
 }
 
-function strictestThresholds(profiles: readonly AutomationProfile[]): Readonly<Record<ThresholdName, number>> {
-  const largest = (name: ThresholdName): number => (profiles.length === 0 ? 1 : Math.max(...profiles.map((profile) => profile[name])));
+function strictestThresholds(terms: readonly ThresholdMinima[]): Readonly<Record<ThresholdName, number>> {
+  const largest = (name: ThresholdName): number => (terms.length === 0 ? 1 : Math.max(0, ...terms.map((each) => each[name] ?? 0)));
   return Object.fromEntries(THRESHOLD_NAMES.map((name) => [name, largest(name)])) as Record<ThresholdName, number>;
 }

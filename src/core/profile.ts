@@ -92,7 +92,8 @@ export const AutomationGuard = z.strictObject({
 });
 export type AutomationGuard = z.infer<typeof AutomationGuard>;
 
-const Threshold = z.number('must be a number from 0.0 to 1.0').min(0, 'must be from 0.0 to 1.0').max(1, 'must be from 0.0 to 1.0');
+/** A confidence threshold: 0.0 proceeds always, 1.0 asks always. */
+export const Threshold = z.number('must be a number from 0.0 to 1.0').min(0, 'must be from 0.0 to 1.0').max(1, 'must be from 0.0 to 1.0');
 
 const thresholdShape = {
   decompose_task: Threshold,
@@ -141,9 +142,14 @@ const SAFETY_FIELDS = [
   'max_retries_per_step',
 ] as const satisfies readonly (keyof SafetyProfile)[];
 
+/** Longest profile, as JSON: it is locked into every plan, whose events are small. */
+export const MAX_PROFILE_CHARACTERS = 16 * 1024;
+
 export interface ProfileContext {
   /** Finds the profile that a document extends. */
   readonly lookup: (name: string) => AutomationProfile | null;
+  /** Names that can be extended, for the refusal of one that cannot; absent: the built-in ones. */
+  readonly names?: readonly string[];
   /** `sandbox.strategy` and `sandbox.checkpoint.enabled` where the profile is saved; absent: the source's two constraints are not checked. */
   readonly sandbox?: { readonly strategy: 'workspace' | 'none'; readonly checkpointsEnabled: boolean };
 }
@@ -172,14 +178,22 @@ export function parseProfile(document: unknown, context: ProfileContext): Result
   for (const threshold of THRESHOLD_NAMES) merged[threshold] = inherited?.[threshold] ?? 1;
   if (inherited?.unattended !== undefined) merged['unattended'] = inherited.unattended;
   for (const [key, value] of fields) merged[key] = value;
+  if (merged['unattended'] === false && inherited?.unattended !== true) delete merged['unattended'];
   merged['safety'] = safety instanceof Map ? overlay(inherited?.safety, safety) : safety;
   merged['guard'] =
     guard instanceof Map ? overlay(inherited?.guard ?? undefined, guard) : guard === undefined ? (inherited?.guard ?? null) : guard;
 
   const parsed = AutomationProfile.safeParse({ ...merged });
   if (!parsed.success) return err(invalidDocument('profile', parsed.error));
-  const wrong = findContradictions(parsed.data, context);
+  const wrong = findContradictions(parsed.data, inherited, context);
   if (wrong.length > 0) return err(invalidWith('profile', wrong));
+  if (JSON.stringify(parsed.data).length > MAX_PROFILE_CHARACTERS) {
+    return err({
+      kind: 'too_large',
+      message: `profile: must have at most ${MAX_PROFILE_CHARACTERS} characters`,
+      limitBytes: MAX_PROFILE_CHARACTERS,
+    });
+  }
   return ok({ profile: parsed.data, defaulted });
 }
 
@@ -248,11 +262,15 @@ function findBase(name: unknown, context: ProfileContext): Result<AutomationProf
   if (name === undefined) return ok(null);
   const base = typeof name === 'string' ? context.lookup(name) : null;
   if (base !== null) return ok(base);
-  return err(invalidField('extends', `no profile is named ${JSON.stringify(name)}; built in are ${BUILTIN_PROFILE_NAMES.join(', ')}`));
+  const names = (context.names ?? BUILTIN_PROFILE_NAMES).join(', ');
+  return err(invalidField('extends', `no profile is named ${JSON.stringify(name)}; valid names: ${names}`));
 }
 
-function findContradictions(profile: AutomationProfile, context: ProfileContext): readonly FieldIssue[] {
+function findContradictions(profile: AutomationProfile, base: AutomationProfile | null, context: ProfileContext): readonly FieldIssue[] {
   const issues: FieldIssue[] = [];
+  if ((profile.unattended ?? false) !== (base?.unattended ?? false)) {
+    issues.push({ field: 'unattended', message: "comes with 'extends: ci', or a profile that extends it, and cannot be set or dropped" });
+  }
   if (isReservedProfileName(profile.name)) {
     issues.push({ field: 'name', message: `'${profile.name}' is reserved for a built-in profile; choose another name` });
   }

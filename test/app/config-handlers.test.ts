@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CONFIG_KEYS, type ConfigKey } from '../../src/api/config.ts';
+import { Guardrails } from '../../src/core/guard-policy.ts';
 import { BUILTIN_PROFILE_NAMES } from '../../src/core/profile.ts';
 import { makeService, type TestCaller, type TestService } from './service.ts';
 
@@ -12,7 +13,10 @@ beforeEach(async () => {
   await admin.call('_cleveragents/action/add', {
     action: { name: 'tidy', description: 'Tidies', actor: 'scripted/commands' },
   });
+  await admin.call('_cleveragents/profile/add', { profile: { name: 'acme/strict' } });
 });
+
+const GUARDRAIL_KEYS = Object.keys(CONFIG_KEYS).filter((key) => key.startsWith('guardrails.'));
 
 const get = (key: ConfigKey, place: object = {}) => admin.call('_cleveragents/config/get', { key, ...place });
 const set = (key: ConfigKey, value: unknown, place: object = {}) =>
@@ -28,6 +32,15 @@ describe('config', () => {
     ['approvals.separate_requester', false],
     ['approvals.require_digest', true],
     ['approvals.task_state', 'auth-required'],
+    ['guardrails.max_steps', 0],
+    ['guardrails.tool_budget', 0.25],
+    ['guardrails.max_wall_clock_seconds', 1.5],
+    ['guardrails.tool_allowlist', []],
+    ['guardrails.tool_denylist', ['shell_*']],
+    ['guardrails.require_approval_for_writes', true],
+    ['guardrails.actor_limits.max_retries_per_failure', 1],
+    ['guardrails.required_confirmations', ['delete_file']],
+    ['core.automation-profile', 'acme/strict'],
   ])('%s can be set, read, listed and removed', async (key, value) => {
     const { fallback, meaning } = CONFIG_KEYS[key];
     const unset = { scope: 'org', project: null, key, value: fallback, is_default: true, meaning };
@@ -52,7 +65,10 @@ describe('config', () => {
     expect(await get('core.automation-profile', place)).toMatchObject({ scope: 'project', project: 'web', value: 'auto' });
     expect(await get('core.automation-profile')).toMatchObject({ value: null, is_default: true });
     const { settings } = await admin.call('_cleveragents/config/list', place);
-    expect(settings.map(({ key, value }) => [key, value])).toEqual([['core.automation-profile', 'auto']]);
+    expect(settings.filter(({ is_default: isDefault }) => !isDefault).map(({ key, value }) => [key, value])).toEqual([
+      ['core.automation-profile', 'auto'],
+    ]);
+    expect(settings.map(({ key }) => key)).toEqual(['core.automation-profile', ...GUARDRAIL_KEYS]);
   });
 
   it.each<[string, unknown, readonly string[]]>([
@@ -69,14 +85,47 @@ describe('config', () => {
     expect(await get(key as ConfigKey)).toMatchObject({ is_default: true });
   });
 
-  it.each(['core.colour', 'sandbox.strategy', '__proto__', ''])(
-    'refuses the key %j by its field, and names those that exist',
-    async (key) => {
-      const refusal = await refusedSet(key, 'none');
-      expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'key' }] });
-      expect(refusal.message).toContain('core.default-action');
-    },
-  );
+  it('has one setting for each guardrail, and none besides', () => {
+    const { actor_limits: limits, ...flat } = Guardrails.shape;
+    const nested = Object.keys(limits.unwrap().shape).map((name) => `actor_limits.${name}`);
+    expect(GUARDRAIL_KEYS.toSorted()).toEqual([...Object.keys(flat), ...nested].map((name) => `guardrails.${name}`).toSorted());
+  });
+
+  it.each<[string, unknown, string]>([
+    ['guardrails.max_steps', -1, 'value'],
+    ['guardrails.max_steps', 1.5, 'value'],
+    ['guardrails.max_steps', '3', 'value'],
+    ['guardrails.tool_budget', -0.01, 'value'],
+    ['guardrails.tool_budget', { usd: 1 }, 'value'],
+    ['guardrails.max_total_cost', '1', 'value'],
+    ['guardrails.max_wall_clock_seconds', -1, 'value'],
+    ['guardrails.tool_allowlist', ['', '  '], 'value.0'],
+    ['guardrails.tool_denylist', ['a', 5], 'value.1'],
+    ['guardrails.tool_denylist', 'shell', 'value'],
+    ['guardrails.tool_denylist', Array.from({ length: 900 }, (_, n) => `a-rather-long-name-${n}`), 'value'],
+    ['guardrails.require_approval_for_apply', 1, 'value'],
+    ['guardrails.required_confirmations', ['\u200b'], 'value.0'],
+    ['guardrails.actor_limits.max_retries_per_failure', 0.5, 'value'],
+  ])('%s does not take %j, and the field is %s', async (key, value, field) => {
+    const refusal = await refusedSet(key, value);
+    expect(refusal).toMatchObject({ kind: 'invalid' });
+    expect(refusal.kind === 'invalid' && refusal.issues[0]?.field).toBe(field);
+    expect(await get(key as ConfigKey)).toMatchObject({ is_default: true, value: null });
+  });
+
+  it.each([
+    'core.colour',
+    'sandbox.strategy',
+    'sandbox.checkpoint.enabled',
+    'guardrails.step_count',
+    'guardrails.actor_limits',
+    '__proto__',
+    '',
+  ])('refuses the key %j by its field, and names those that exist', async (key) => {
+    const refusal = await refusedSet(key, 'none');
+    expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'key' }] });
+    expect(refusal.message).toContain('core.default-action');
+  });
 
   it.each<[string, object, string]>([
     ['a project without its name', { scope: 'project' }, 'project'],

@@ -14,6 +14,7 @@ import { makeToolbox } from '../../src/engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from '../../src/engine/tools/workspace-tools.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
+import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
   makeMemoryActionStore,
   makeMemoryConfigStore,
@@ -58,6 +59,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     settings: { version: '9.9.9', publicUrl: 'https://agents.example', authMode: 'bearer', openOrg: 'dev' },
     keys: makeMemoryKeyStore(),
     actions: makeMemoryActionStore(),
+    profiles: makeMemoryProfileStore(),
+    orgPolicies: makeMemoryOrgPolicyStore(),
     projectStore: makeMemoryProjectStore(),
     projects,
     sessions: makeMemorySessionStore(),

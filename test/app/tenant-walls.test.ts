@@ -12,6 +12,7 @@ interface World {
   readonly action: string;
   readonly project: string;
   readonly session: string;
+  readonly profile: string;
   readonly keyId: string;
   readonly planId: string;
   readonly approvalId: string;
@@ -22,6 +23,7 @@ const NOTHING: World = {
   action: 'nothing-action',
   project: 'nothing-project',
   session: 'nothing-session',
+  profile: 'nothing/profile',
   keyId: '01JZZZZZZZZZZZZZZZZZZZZZZ0',
   planId: '01JZZZZZZZZZZZZZZZZZZZZZZ1',
   approvalId: '01JZZZZZZZZZZZZZZZZZZZZZZ1.7',
@@ -51,8 +53,16 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/registry/tool/list': ofNobody,
   '_cleveragents/registry/actor/list': ofNobody,
   '_cleveragents/registry/project/list': listing('project'),
-  '_cleveragents/profile/list': ofNobody,
-  '_cleveragents/profile/show': { lists: () => ({ name: 'auto' }), shows: () => null },
+  '_cleveragents/profile/list': listing('profile'),
+  '_cleveragents/profile/show': { refuses: ({ profile }) => ({ name: profile }), kind: 'not_found' },
+  '_cleveragents/profile/add': [
+    { makes: ({ profile }) => ({ profile: { name: profile, description: 'Of the other org' } }) },
+    { refuses: ({ profile }) => ({ profile: { name: 'theirs', extends: profile } }), kind: 'invalid' },
+  ],
+  '_cleveragents/profile/update': { refuses: ({ profile }) => ({ name: profile, profile: { edit_code: 0 } }), kind: 'not_found' },
+  '_cleveragents/profile/delete': { refuses: ({ profile }) => ({ name: profile }), kind: 'not_found' },
+  '_cleveragents/org/policy/show': { lists: () => ({}), shows: ({ profile }) => profile },
+  '_cleveragents/org/policy/set': { makes: () => ({ policy: { guardrails: { max_steps: 1 } } }) },
   '_cleveragents/project/create': { makes: ({ project }) => ({ name: project, settings: { description: 'Of the other org' } }) },
   '_cleveragents/project/blob/missing': inProject({ digests: [put.digest] }),
   '_cleveragents/project/blob/put': inProject({ blobs: [put] }),
@@ -82,6 +92,7 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
     { refuses: ({ project }) => ({ key: 'core.automation-profile', scope: 'project', project, value: 'auto' }), kind: 'not_found' },
     { refuses: ({ action }) => ({ key: 'core.default-action', value: action }), kind: 'invalid' },
     { refuses: ({ project }) => ({ key: 'core.default-project', value: project }), kind: 'invalid' },
+    { refuses: ({ profile }) => ({ key: 'core.automation-profile', value: profile }), kind: 'invalid' },
   ],
   '_cleveragents/config/list': [listing('action'), { refuses: ({ project }) => ({ scope: 'project', project }), kind: 'not_found' }],
   '_cleveragents/health/check': ofNobody,
@@ -117,7 +128,7 @@ beforeEach(async () => {
 
 /** One of everything, in use. */
 async function furnish(caller: TestCaller): Promise<World> {
-  const [action, project, session] = ['owned-action', 'owned-project', 'owned-session'];
+  const [action, project, session, profile] = ['owned-action', 'owned-project', 'owned-session', 'owned/profile'];
   const steps = { actor: 'scripted/steps', apply: 'none', automation_profile: 'manual', execute: [{ say: 'Hello' }] };
   await caller.call('_cleveragents/action/add', { action: { name: action, description: 'Owned', public: true, ...steps } });
   await caller.call('_cleveragents/project/create', { name: project });
@@ -126,17 +137,22 @@ async function furnish(caller: TestCaller): Promise<World> {
   await caller.call('_cleveragents/project/commit', { name: project, commit_id: 'first', expected_head: null, mode: 'patch', changes });
   await caller.call('_cleveragents/config/set', { key: 'core.default-action', value: action });
   await caller.call('_cleveragents/config/set', { key: 'core.automation-profile', scope: 'project', project, value: 'review' });
+  await caller.call('_cleveragents/profile/add', { profile: { name: profile, extends: 'auto' } });
+  // A name that stands nowhere else, so that seeing it means seeing this floor.
+  await caller.call('_cleveragents/org/policy/set', { policy: { guardrails: { tool_denylist: [profile] } } });
   await caller.call('session.create', { session_id: session, actor_name: 'scripted/steps' });
   const plan = await caller.call('_cleveragents/plan/use', { action_name: action, project, session_id: session });
   const approvalId = plan.pending[0]?.approval_id ?? '';
   expect(approvalId).not.toBe('');
-  return { action, project, session, keyId: caller.principal.keyId, planId: plan.plan_id, approvalId };
+  return { action, project, session, profile, keyId: caller.principal.keyId, planId: plan.plan_id, approvalId };
 }
 
 /** All that an org can see of its own: whatever a stranger does, it stays as it is. */
-async function view(caller: TestCaller, { action, project, session, planId }: World): Promise<unknown> {
+async function view(caller: TestCaller, { action, project, session, profile, planId }: World): Promise<unknown> {
   return Promise.all([
     caller.call('_cleveragents/action/show', { name: action }),
+    caller.call('_cleveragents/profile/show', { name: profile, yaml: true }),
+    caller.call('_cleveragents/org/policy/show', {}),
     caller.call('_cleveragents/project/show', { name: project }),
     caller.call('_cleveragents/project/export', { name: project }),
     caller.call('_cleveragents/config/list', {}),

@@ -9,6 +9,7 @@ import { err } from '../../src/core/result.ts';
 import { makeToolCatalogue } from '../../src/core/tool.ts';
 import { createApp } from '../../src/http/app.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
+import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
   makeMemoryActionStore,
   makeMemoryConfigStore,
@@ -66,6 +67,8 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
       },
     },
     actions: makeMemoryActionStore(),
+    profiles: makeMemoryProfileStore(),
+    orgPolicies: makeMemoryOrgPolicyStore(),
     projectStore: makeMemoryProjectStore(),
     projects: { project: () => noProject },
     sessions: makeMemorySessionStore(),

@@ -1,7 +1,6 @@
 import type { ActionSummary } from '../../api/action.ts';
 import type { ResultOf } from '../../api/operations.ts';
 import { type ActionDocument, parseAction } from '../../core/action.ts';
-import { BUILTIN_PROFILES } from '../../core/builtin-profiles.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
 import type { FieldIssue, Refusal } from '../../core/refusal.ts';
 import { notFound } from '../../core/refusal.ts';
@@ -9,6 +8,7 @@ import { err, ok } from '../../core/result.ts';
 import { invalidWith } from '../../core/schema-issues.ts';
 import type { Handlers } from '../handler.ts';
 import type { NamedDocument } from '../ports.ts';
+import { unknownProfile } from '../profiles.ts';
 import type { Services } from '../services.ts';
 
 /** Actions of the org. What is added can be used: actor, profile and tools exist, here and now. */
@@ -17,7 +17,7 @@ export const actionHandlers = {
     const parsed = parseAction(params.action);
     if (!parsed.ok) return err(belowAction(parsed.error));
     const action = parsed.value;
-    const issues = [...unknownNames(action, services)];
+    const issues = [...(await unknownProfileOf(action, call.principal.org, services)), ...unknownNames(action, services)];
     if (issues.length > 0) return err(invalidWith('action', issues));
 
     const now = new Date(services.clock.nowMs()).toISOString();
@@ -52,16 +52,18 @@ export async function listActions(org: string, services: Services): Promise<Resu
   return { actions: (await services.actions.list(org)).map(actionSummaryOf), next_page_token: '' };
 }
 
+/** The profile that the action names, if nothing has that name in the org. */
+async function unknownProfileOf(action: ActionDocument, org: string, services: Services): Promise<readonly FieldIssue[]> {
+  if (action.automation_profile === undefined) return [];
+  const message = await unknownProfile(action.automation_profile, org, services);
+  return message === null ? [] : [{ field: 'action.automation_profile', message }];
+}
+
 /** Names that nothing answers to. Guard lists are left alone: denying what does not exist yet is a sensible thing to do. */
 function* unknownNames(action: ActionDocument, services: Services): Generator<FieldIssue> {
   const actors = services.actors.names();
   if (!actors.includes(action.actor)) {
     yield { field: 'action.actor', message: `no actor is named '${action.actor}'; valid names: ${actors.join(', ')}` };
-  }
-  const profile = action.automation_profile;
-  if (profile !== undefined && !BUILTIN_PROFILES.has(profile)) {
-    const names = [...BUILTIN_PROFILES.keys()].join(', ');
-    yield { field: 'action.automation_profile', message: `no profile is named '${profile}'; valid names: ${names}` };
   }
   for (const [index, step] of (action.execute ?? []).entries()) {
     const calls = step.call === undefined ? [] : [{ field: `action.execute[${index}].call.tool`, tool: step.call.tool }];

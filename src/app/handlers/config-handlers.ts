@@ -1,9 +1,9 @@
 import { CONFIG_KEYS, type ConfigEntryView, type ConfigKey, type ConfigScope } from '../../api/config.ts';
-import { BUILTIN_PROFILES } from '../../core/builtin-profiles.ts';
 import type { JsonValue } from '../../core/json.ts';
 import { invalidField, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import type { Handlers } from '../handler.ts';
+import { unknownProfile } from '../profiles.ts';
 import type { Services } from '../services.ts';
 import { findProject } from './find-project.ts';
 
@@ -58,18 +58,14 @@ async function placeOf(
 /** What a value names must exist now. Null removes a setting, whatever it was. */
 async function valueIssue(key: ConfigKey, value: JsonValue, org: string, services: Services): Promise<string | null> {
   if (typeof value !== 'string') return null;
-  switch (key) {
-    case 'core.automation-profile':
-      return BUILTIN_PROFILES.has(value) ? null : `no profile is named '${value}'; valid names: ${[...BUILTIN_PROFILES.keys()].join(', ')}`;
-    case 'core.default-action':
-      return (await services.actions.get(org, value)) === null ? `no action is named '${value}'; add it first` : null;
-    case 'core.default-project':
-      return (await services.projectStore.get(org, value)) === null ? `no project is named '${value}'; create it first` : null;
-    case 'approvals.separate_requester':
-    case 'approvals.require_digest':
-    case 'approvals.task_state':
-      return null;
+  if (key === 'core.automation-profile') return unknownProfile(value, org, services);
+  if (key === 'core.default-action') {
+    return (await services.actions.get(org, value)) === null ? `no action is named '${value}'; add it first` : null;
   }
+  if (key === 'core.default-project') {
+    return (await services.projectStore.get(org, value)) === null ? `no project is named '${value}'; create it first` : null;
+  }
+  return null;
 }
 
 function entryOf({ scope, project }: Place, key: ConfigKey, value: JsonValue | null): ConfigEntryView {

@@ -49,6 +49,35 @@ export const actions = sqliteTable(
   ],
 );
 
+/** Versions of custom profiles, only ever added. A null document is a deletion. `WITHOUT ROWID`. */
+export const profileVersions = sqliteTable(
+  'profile_versions',
+  {
+    org: text().notNull(),
+    name: text().notNull(),
+    version: integer().notNull(),
+    document: text({ mode: 'json' }).$type<JsonObject>(),
+    defaulted: text({ mode: 'json' }).$type<readonly string[]>().notNull(),
+    createdAt: text('created_at').notNull(),
+    savedAt: text('saved_at').notNull(),
+    savedBy: text('saved_by').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.org, table.name, table.version] })],
+);
+
+/** Versions of the policy floor of each org, only ever added. `WITHOUT ROWID`. */
+export const orgPolicyVersions = sqliteTable(
+  'org_policy_versions',
+  {
+    org: text().notNull(),
+    version: integer().notNull(),
+    policy: text({ mode: 'json' }).$type<JsonObject>().notNull(),
+    savedAt: text('saved_at').notNull(),
+    savedBy: text('saved_by').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.org, table.version] })],
+);
+
 export const projects = sqliteTable(
   'projects',
   {

@@ -1,0 +1,41 @@
+import * as z from 'zod';
+import { COMMON_ERRORS, defineOperation } from './operation.ts';
+import { count, jsonObject, optional, timestamp } from './schemas.ts';
+
+/** The policy floor of the org: what no profile, action, plan or approval can loosen. */
+export const orgPolicyView = z.object({
+  /** 0 as long as none was set. */
+  version: z.number(),
+  digest: z.string(),
+  /** `guardrails`, `threshold_minima`, `safety`; what is left out is not bound. */
+  policy: jsonObject,
+  updated_at: timestamp.nullable(),
+  /** Key id. */
+  updated_by: z.string().nullable(),
+});
+export type OrgPolicyView = z.output<typeof orgPolicyView>;
+
+export const orgPolicyShow = defineOperation({
+  name: '_cleveragents/org/policy/show',
+  summary: 'The policy floor of the org, which no profile, plan or approval can loosen',
+  role: 'viewer',
+  params: z.strictObject({}),
+  result: orgPolicyView,
+  errors: COMMON_ERRORS,
+  idempotent: true,
+  cli: { command: ['org', 'policy', 'show'] },
+});
+
+export const orgPolicySet = defineOperation({
+  name: '_cleveragents/org/policy/set',
+  summary: 'Replace the policy floor of the org; it binds every plan that is made from now on',
+  role: 'admin',
+  freshKey: true,
+  params: z.strictObject({
+    policy: jsonObject.meta({ description: 'The whole floor: guardrails, threshold_minima, safety; {} removes it' }),
+    expected_version: optional(count(1e9).meta({ description: 'Refused when the floor in force has another version' })),
+  }),
+  result: orgPolicyView,
+  errors: [...COMMON_ERRORS, 'invalid_state'],
+  cli: { command: ['org', 'policy', 'set'], positional: ['policy'], examples: ['floor.json'] },
+});

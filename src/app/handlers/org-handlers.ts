@@ -1,0 +1,46 @@
+import type { OrgPolicyView } from '../../api/org.ts';
+import { digestOf } from '../../core/digest.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { NO_FLOOR, parseOrgPolicy } from '../../core/org-policy.ts';
+import { invalidState } from '../../core/refusal.ts';
+import { err, ok } from '../../core/result.ts';
+import type { Handlers } from '../handler.ts';
+import type { OrgPolicyVersion } from '../ports.ts';
+import type { Services } from '../services.ts';
+
+/** The policy floor of the org. It is replaced as a whole, so that what is read is what holds; earlier versions stay stored. */
+export const orgHandlers = {
+  '_cleveragents/org/policy/show': async (_params, call, services) =>
+    ok(viewOf(await services.orgPolicies.latest(call.principal.org), services)),
+
+  '_cleveragents/org/policy/set': async (params, call, services) => {
+    const { org, keyId } = call.principal;
+    const parsed = parseOrgPolicy(params.policy);
+    if (!parsed.ok) return parsed;
+    const current = await services.orgPolicies.latest(org);
+    const version = current?.version ?? 0;
+    if (params.expected_version !== undefined && params.expected_version !== version) return err(changedMeanwhile(version));
+    const next: OrgPolicyVersion = {
+      org,
+      version: version + 1,
+      policy: JSON.parse(JSON.stringify(parsed.value)) as JsonObject,
+      savedAt: new Date(services.clock.nowMs()).toISOString(),
+      savedBy: keyId,
+    };
+    return (await services.orgPolicies.save(next)) ? ok(viewOf(next, services)) : err(changedMeanwhile(version));
+  },
+} satisfies Pick<Handlers, '_cleveragents/org/policy/show' | '_cleveragents/org/policy/set'>;
+
+function viewOf(stored: OrgPolicyVersion | null, services: Services): OrgPolicyView {
+  const policy = stored?.policy ?? JSON.parse(JSON.stringify(NO_FLOOR));
+  return {
+    version: stored?.version ?? 0,
+    digest: digestOf(services.sha256, policy),
+    policy,
+    updated_at: stored?.savedAt ?? null,
+    updated_by: stored?.savedBy ?? null,
+  };
+}
+
+const changedMeanwhile = (version: number) =>
+  invalidState('the policy was changed meanwhile; read it again and send the change with its version', { last_seen_version: version });

@@ -1,0 +1,52 @@
+import { and, asc, desc, eq, isNotNull, sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/d1';
+import type { ProfileStore } from '../../app/ports.ts';
+import { d1Call } from './d1-call.ts';
+import { profileVersions } from './schema.ts';
+
+export function makeProfileStore(db: D1Database): ProfileStore {
+  const orm = drizzle(db);
+  const { org: ofOrg, name: ofName, version } = profileVersions;
+  return {
+    async latest(org, name) {
+      const row = await d1Call('profiles.latest', () =>
+        orm
+          .select()
+          .from(profileVersions)
+          .where(and(eq(ofOrg, org), eq(ofName, name)))
+          .orderBy(desc(version))
+          .limit(1)
+          .get(),
+      );
+      return row ?? null;
+    },
+
+    list(org) {
+      const newest = sql`(select max(v.version) from profile_versions v where v.org = profile_versions.org and v.name = profile_versions.name)`;
+      return d1Call('profiles.list', () =>
+        orm
+          .select()
+          .from(profileVersions)
+          .where(and(eq(ofOrg, org), isNotNull(profileVersions.document), eq(version, newest)))
+          .orderBy(asc(ofName))
+          .all(),
+      );
+    },
+
+    versions(org, name) {
+      return d1Call('profiles.versions', () =>
+        orm
+          .select()
+          .from(profileVersions)
+          .where(and(eq(ofOrg, org), eq(ofName, name)))
+          .orderBy(asc(version))
+          .all(),
+      );
+    },
+
+    async save(row) {
+      const result = await d1Call('profiles.save', () => orm.insert(profileVersions).values(row).onConflictDoNothing().run());
+      return result.meta.changes > 0;
+    },
+  };
+}

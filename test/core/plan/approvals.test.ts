@@ -1,6 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import type { Guardrails } from '../../../src/core/guard-policy.ts';
-import { AGENT, ASKER, BOSS, call, FACTS, OPEN, OPERATOR, PlanDriver, profileOf, PROJECT, refusalOf, type Script, succeeded } from './plan-driver.ts';
+import {
+  AGENT,
+  ASKER,
+  BOSS,
+  call,
+  FACTS,
+  OPEN,
+  OPERATOR,
+  PlanDriver,
+  PROJECT,
+  profileOf,
+  refusalOf,
+  type Script,
+  succeeded,
+} from './plan-driver.ts';
 
 const DENIED: Guardrails = { tool_denylist: ['files.write'] };
 const ONE: Script = { execute: [{ calls: [call('files.write', { path: 'a' })] }] };
@@ -9,9 +23,19 @@ const DAY_MS = 86_400_000;
 const waiting = (guardrails: Guardrails = DENIED, script = ONE): PlanDriver => PlanDriver.run({ guardrails }, script);
 
 describe('a call that a guard wants a human for', () => {
-  const rows: readonly { readonly name: string; readonly options: Parameters<typeof PlanDriver.run>[0]; readonly script: Script; readonly guard: string }[] = [
+  const rows: readonly {
+    readonly name: string;
+    readonly options: Parameters<typeof PlanDriver.run>[0];
+    readonly script: Script;
+    readonly guard: string;
+  }[] = [
     { name: 'denylist', options: { guardrails: DENIED }, script: ONE, guard: 'denylist' },
-    { name: 'denylist, by an alias', options: { guardrails: DENIED }, script: { execute: [{ calls: [call('write_file')] }] }, guard: 'denylist' },
+    {
+      name: 'denylist, by an alias',
+      options: { guardrails: DENIED },
+      script: { execute: [{ calls: [call('write_file')] }] },
+      guard: 'denylist',
+    },
     { name: 'allowlist', options: { guardrails: { tool_allowlist: ['files.read'] } }, script: ONE, guard: 'allowlist' },
     { name: 'empty allowlist', options: { guardrails: { tool_allowlist: [] } }, script: ONE, guard: 'allowlist' },
     { name: 'write approval', options: { guardrails: { require_approval_for_writes: true } }, script: ONE, guard: 'write_approval' },
@@ -73,12 +97,19 @@ describe('a call that a guard wants a human for', () => {
     const facts = [{ ...FACTS, issues: [{ field: 'arguments.path', message: 'is required' }] }];
     const driver = PlanDriver.run({ guardrails: DENIED }, { execute: [{ calls: [call('files.write')], facts }] });
     expect(driver.plan.approvals).toEqual([]);
-    expect(driver.rowsOf('call_decided')[0]?.data).toMatchObject({ guard: 'arguments', allowed: false, reason: 'Invalid arguments: arguments.path is required' });
+    expect(driver.rowsOf('call_decided')[0]?.data).toMatchObject({
+      guard: 'arguments',
+      allowed: false,
+      reason: 'Invalid arguments: arguments.path is required',
+    });
     expect(driver.tools).toEqual([]);
   });
 
   it('needs a human for what goes outside with content that came from outside', () => {
-    const driver = PlanDriver.run({}, { execute: [{ calls: [call('web.get')] }, { calls: [call('pay.send')] }], outcome: () => succeeded({ taint: 'web' }) });
+    const driver = PlanDriver.run(
+      {},
+      { execute: [{ calls: [call('web.get')] }, { calls: [call('pay.send')] }], outcome: () => succeeded({ taint: 'web' }) },
+    );
     expect(driver.only).toMatchObject({ kind: 'call', guard: 'taint' });
     expect(driver.tools).toEqual(['web.get']);
   });
@@ -86,7 +117,9 @@ describe('a call that a guard wants a human for', () => {
 
 describe('an approval', () => {
   it('is for one call: the same tool with the same arguments is asked for again', () => {
-    const driver = waiting(DENIED, { execute: [{ calls: [call('files.write', { path: 'a' })] }, { calls: [call('files.write', { path: 'a' })] }] });
+    const driver = waiting(DENIED, {
+      execute: [{ calls: [call('files.write', { path: 'a' })] }, { calls: [call('files.write', { path: 'a' })] }],
+    });
     const first = driver.only;
     driver.approve();
     driver.run();
@@ -116,18 +149,35 @@ describe('an approval', () => {
   });
 
   it('does not depend on the order of the members of the arguments', () => {
-    const digestOf = (args: { readonly [key: string]: string }) => PlanDriver.run({ guardrails: DENIED }, { execute: [{ calls: [call('files.write', args)] }] }).only.digest;
+    const digestOf = (args: { readonly [key: string]: string }) =>
+      PlanDriver.run({ guardrails: DENIED }, { execute: [{ calls: [call('files.write', args)] }] }).only.digest;
     expect(digestOf({ a: '1', b: '2' })).toBe(digestOf({ b: '2', a: '1' }));
   });
 
-  const refusals: readonly { readonly name: string; readonly kind: string; readonly give: (driver: PlanDriver) => ReturnType<PlanDriver['do']> }[] = [
+  const refusals: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly give: (driver: PlanDriver) => ReturnType<PlanDriver['do']>;
+  }[] = [
     { name: 'with another digest', kind: 'invalid_state', give: (driver) => driver.approve(driver.only, { digest: '0'.repeat(64) }) },
     { name: 'without a digest', kind: 'invalid', give: (driver) => driver.approve(driver.only, { digest: null }) },
     { name: 'by a key of kind agent', kind: 'forbidden', give: (driver) => driver.approve(driver.only, { by: AGENT }) },
     { name: 'by an operator', kind: 'forbidden', give: (driver) => driver.approve(driver.only, { by: OPERATOR }) },
-    { name: 'by the requester, where they are separate', kind: 'forbidden', give: (driver) => driver.approve(driver.only, { by: { ...ASKER, separateRequester: true } }) },
-    { name: 'after its expiry, even before the clock was noticed', kind: 'invalid_state', give: (driver) => driver.wait(7 * DAY_MS).approve(driver.only) },
-    { name: 'with a grant, where nothing is granted', kind: 'invalid', give: (driver) => driver.approve(driver.only, { grant: { calls: 1 } }) },
+    {
+      name: 'by the requester, where they are separate',
+      kind: 'forbidden',
+      give: (driver) => driver.approve(driver.only, { by: { ...ASKER, separateRequester: true } }),
+    },
+    {
+      name: 'after its expiry, even before the clock was noticed',
+      kind: 'invalid_state',
+      give: (driver) => driver.wait(7 * DAY_MS).approve(driver.only),
+    },
+    {
+      name: 'with a grant, where nothing is granted',
+      kind: 'invalid',
+      give: (driver) => driver.approve(driver.only, { grant: { calls: 1 } }),
+    },
     { name: 'as an answer', kind: 'invalid', give: (driver) => driver.answer(driver.only.id, 'answer', { text: 'yes' }) },
   ];
 
@@ -172,7 +222,10 @@ describe('an approval', () => {
   });
 
   it('goes through the guards again: money that was spent meanwhile is missed', () => {
-    const driver = waiting({ tool_denylist: ['queue.*'], tool_budget: 0.3 }, { execute: [{ calls: [call('queue.take'), call('model.ask'), call('model.ask')] }] });
+    const driver = waiting(
+      { tool_denylist: ['queue.*'], tool_budget: 0.3 },
+      { execute: [{ calls: [call('queue.take'), call('model.ask'), call('model.ask')] }] },
+    );
     expect(driver.tools).toEqual(['model.ask', 'model.ask']);
     driver.approve();
     expect(driver.only).toMatchObject({ kind: 'limit', guard: 'budget_cap' });
@@ -182,7 +235,10 @@ describe('an approval', () => {
   it('records who decided, from the key and not from what the answer says', () => {
     const driver = waiting();
     driver.answer(driver.only.id, 'approve', { reason: 'approved by the president' });
-    expect(driver.rowsOf('approval_decided')[0]).toMatchObject({ actor: BOSS.actor, data: { by: BOSS.actor, reason: 'approved by the president' } });
+    expect(driver.rowsOf('approval_decided')[0]).toMatchObject({
+      actor: BOSS.actor,
+      data: { by: BOSS.actor, reason: 'approved by the president' },
+    });
   });
 });
 
@@ -244,7 +300,8 @@ describe('time and approvals', () => {
 
   it('can be extended by who may approve, and only forward', () => {
     const driver = waiting();
-    const extend = (by: typeof BOSS, ms: number) => driver.do({ type: 'extend', by, approvalId: driver.only.id, expiresAt: new Date(driver.nowMs + ms).toISOString() });
+    const extend = (by: typeof BOSS, ms: number) =>
+      driver.do({ type: 'extend', by, approvalId: driver.only.id, expiresAt: new Date(driver.nowMs + ms).toISOString() });
     expect(refusalOf(extend(AGENT, DAY_MS)).kind).toBe('forbidden');
     expect(refusalOf(extend(BOSS, 0)).kind).toBe('invalid');
     expect(refusalOf(driver.do({ type: 'extend', by: BOSS, approvalId: driver.only.id, expiresAt: 'soon' })).kind).toBe('invalid');
@@ -256,6 +313,8 @@ describe('time and approvals', () => {
   it('an instant with an offset counts as the moment that it is', () => {
     const driver = waiting();
     const inTwoHours = new Date(driver.nowMs + 2 * 3_600_000).toISOString().replace('Z', '+03:00');
-    expect(refusalOf(driver.do({ type: 'extend', by: BOSS, approvalId: driver.only.id, expiresAt: inTwoHours })).kind, 'an hour ago').toBe('invalid');
+    expect(refusalOf(driver.do({ type: 'extend', by: BOSS, approvalId: driver.only.id, expiresAt: inTwoHours })).kind, 'an hour ago').toBe(
+      'invalid',
+    );
   });
 });

@@ -5,7 +5,11 @@ const ASKS_CALLS = profileOf('full-auto', { name: 'asks-calls', execute_command:
 const three: Script = { execute: [{ calls: [call('files.read', { n: 1 }), call('files.write', { n: 2 }), call('web.get', { n: 3 })] }] };
 
 describe('two calls of one batch that both wait', () => {
-  const both = (): PlanDriver => PlanDriver.run({ guardrails: { tool_denylist: ['files.write'] } }, { execute: [{ calls: [call('files.write', { path: 'a' }), call('files.write', { path: 'b' })] }] });
+  const both = (): PlanDriver =>
+    PlanDriver.run(
+      { guardrails: { tool_denylist: ['files.write'] } },
+      { execute: [{ calls: [call('files.write', { path: 'a' }), call('files.write', { path: 'b' })] }] },
+    );
 
   it('have an approval each; approving the second runs only it', () => {
     const driver = both();
@@ -42,7 +46,9 @@ describe('two calls of one batch that both wait', () => {
     driver.deny(first, { reason: 'not a' });
     driver.approve(second);
     driver.run({ execute: driver.script.execute ?? [], outcome: () => succeeded({ result: 'written' }) });
-    expect(driver.plan.results).toMatchObject([{ status: 'refused', values: [{ inline: null }, { inline: 'written' }], reason: 'not executed: denied by boss: not a' }]);
+    expect(driver.plan.results).toMatchObject([
+      { status: 'refused', values: [{ inline: null }, { inline: 'written' }], reason: 'not executed: denied by boss: not a' },
+    ]);
   });
 });
 
@@ -95,9 +101,13 @@ describe("the batch's gate", () => {
     driver.approve(write);
     driver.run();
     expect(driver.pending.map(({ gate, kind }) => gate ?? kind)).toEqual(['call', 'modify_config']);
-    driver.deny(driver.pending[1]);
-    expect(driver.plan.calls['c2']).toMatchObject({ status: 'failed', error: { message: 'it broke' } });
     driver.approve(get);
+    expect(
+      driver.pending.map(({ gate }) => gate),
+      'the gate of one retry does not hold up the batch',
+    ).toEqual(['modify_config', 'execute_command']);
+    driver.deny(driver.pending[0]);
+    expect(driver.plan.calls['c2']).toMatchObject({ status: 'failed', error: { message: 'it broke' } });
     driver.run();
     expect(driver.only).toMatchObject({ gate: 'execute_command', callIds: ['c1'] });
     driver.approve();
@@ -106,7 +116,10 @@ describe("the batch's gate", () => {
   });
 
   it('in Strategize is the gate of decisions', () => {
-    const driver = PlanDriver.run({ profile: profileOf('full-auto', { name: 'asks', edit_code: 1 }) }, { strategize: [{ calls: [call('files.read')] }] });
+    const driver = PlanDriver.run(
+      { profile: profileOf('full-auto', { name: 'asks', edit_code: 1 }) },
+      { strategize: [{ calls: [call('files.read')] }] },
+    );
     expect(driver.only).toMatchObject({ gate: 'edit_code', callIds: ['c1'] });
     expect(driver.rowsOf('call_decided')[0]?.data.reason).toContain('of edit_code');
     driver.approve();
@@ -121,8 +134,20 @@ describe('a limit in the middle of a batch', () => {
   it('runs what fits, records every refusal, and asks once for the rest', () => {
     const driver = PlanDriver.run({ guardrails: { tool_budget: 0.3 } }, { execute: [{ calls: asks }] });
     expect(driver.tools).toHaveLength(3);
-    expect(driver.rowsOf('call_decided').map(({ data }) => data.event_type)).toEqual(['call_allowed', 'call_allowed', 'call_allowed', 'budget_blocked', 'budget_blocked']);
-    expect(driver.only).toMatchObject({ kind: 'limit', guard: 'budget_cap', callIds: ['c4', 'c5'], suggestedGrant: { cost_usd: 0.2 }, estimateMicroUsd: 200_000 });
+    expect(driver.rowsOf('call_decided').map(({ data }) => data.event_type)).toEqual([
+      'call_allowed',
+      'call_allowed',
+      'call_allowed',
+      'budget_blocked',
+      'budget_blocked',
+    ]);
+    expect(driver.only).toMatchObject({
+      kind: 'limit',
+      guard: 'budget_cap',
+      callIds: ['c4', 'c5'],
+      suggestedGrant: { cost_usd: 0.2 },
+      estimateMicroUsd: 200_000,
+    });
     expect(driver.only.reason).toContain('Budget cap exceeded: $0.40 > $0.30.');
     expect(driver.plan.ledger).toMatchObject({ settledMicroUsd: 300_000, reservations: [] });
   });
@@ -162,7 +187,10 @@ describe('a limit in the middle of a batch', () => {
     driver.approve();
     driver.run();
     expect(driver.tools).toHaveLength(5);
-    expect(driver.plan.approvals.map(({ kind }) => kind), 'no second question about money').toEqual(['limit', 'gate']);
+    expect(
+      driver.plan.approvals.map(({ kind }) => kind),
+      'no second question about money',
+    ).toEqual(['limit', 'gate']);
   });
 
   it.each([
@@ -194,7 +222,10 @@ it('a batch without calls is a mistake of the actor, and said so', () => {
 });
 
 it('a batch in which one call is refused for good runs the others', () => {
-  const driver = PlanDriver.run({}, { execute: [{ calls: [call('files.read'), call('no.such'), call('web.get')], facts: [FACTS, FACTS, FACTS] }] });
+  const driver = PlanDriver.run(
+    {},
+    { execute: [{ calls: [call('files.read'), call('no.such'), call('web.get')], facts: [FACTS, FACTS, FACTS] }] },
+  );
   expect(driver.tools).toEqual(['files.read', 'web.get']);
   expect(driver.plan.results.at(-1)).toMatchObject({ status: 'refused' });
 });

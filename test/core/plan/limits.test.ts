@@ -23,7 +23,11 @@ describe('the budget of a plan', () => {
   });
 
   it('of 0.80 admits 0.1 and 0.7, and a charge of $0.0000004 counts', () => {
-    const calls = [call('files.read', {}, { declaredCostUsd: 0.1 }), call('files.read', {}, { declaredCostUsd: 0.7 }), call('files.read', {}, { declaredCostUsd: 0.0000004 })];
+    const calls = [
+      call('files.read', {}, { declaredCostUsd: 0.1 }),
+      call('files.read', {}, { declaredCostUsd: 0.7 }),
+      call('files.read', {}, { declaredCostUsd: 0.0000004 }),
+    ];
     const driver = PlanDriver.run({ guardrails: { tool_budget: 0.8 } }, { execute: [{ calls }] });
     expect(driver.tools).toHaveLength(2);
     expect(left(driver)).toBe(0);
@@ -36,12 +40,18 @@ describe('the budget of a plan', () => {
   });
 
   it('runs free calls when it is spent to the last cent', () => {
-    const driver = PlanDriver.run({ guardrails: { tool_budget: 0.1 } }, { execute: [{ calls: [call('model.ask')] }, { calls: [call('files.read')] }] });
+    const driver = PlanDriver.run(
+      { guardrails: { tool_budget: 0.1 } },
+      { execute: [{ calls: [call('model.ask')] }, { calls: [call('files.read')] }] },
+    );
     expect(driver.tools).toEqual(['model.ask', 'files.read']);
   });
 
   it('is not lowered by a declared cost below the price', () => {
-    const driver = PlanDriver.run({}, { execute: [{ calls: [call('model.ask', {}, { declaredCostUsd: -5 }), call('model.ask', {}, { declaredCostUsd: 0.05 })] }] });
+    const driver = PlanDriver.run(
+      {},
+      { execute: [{ calls: [call('model.ask', {}, { declaredCostUsd: -5 }), call('model.ask', {}, { declaredCostUsd: 0.05 })] }] },
+    );
     expect(driver.rowsOf('call_decided').map(({ data }) => data.reserved_micro_usd)).toEqual([100_000, 150_000]);
   });
 
@@ -61,13 +71,19 @@ describe('the budget of a plan', () => {
   });
 
   it('sees an overrun at the next reservation', () => {
-    const driver = PlanDriver.run({ guardrails: { tool_budget: 1 } }, { ...eachItsStep(3), outcome: () => succeeded({ reportedUsd: 0.95 }) });
+    const driver = PlanDriver.run(
+      { guardrails: { tool_budget: 1 } },
+      { ...eachItsStep(3), outcome: () => succeeded({ reportedUsd: 0.95 }) },
+    );
     expect(driver.tools).toHaveLength(1);
     expect(driver.only.reason).toContain('$1.05 > $1.00');
   });
 
   it('is whole again after calls that failed before they were dispatched', () => {
-    const script: Script = { execute: [{ calls: asks(10), onRefused: 'continue' }, { calls: asks(10) }], outcome: (each) => (each.step === 1 ? failed({ dispatched: false }) : succeeded()) };
+    const script: Script = {
+      execute: [{ calls: asks(10), onRefused: 'continue' }, { calls: asks(10) }],
+      outcome: (each) => (each.step === 1 ? failed({ dispatched: false }) : succeeded()),
+    };
     const driver = PlanDriver.run({ guardrails: { tool_budget: 1 } }, script);
     expect(driver.tools).toHaveLength(20);
     expect(spentMicroUsd(driver.plan.ledger)).toBe(1_000_000);
@@ -75,7 +91,10 @@ describe('the budget of a plan', () => {
 
   it('warns once, at 90 %', () => {
     const costs = [0.89, 0.02, 0.05];
-    const script: Script = { execute: costs.map(() => ({ calls: [call('files.read')] })), outcome: (each) => succeeded({ reportedUsd: costs[each.step - 1] }) };
+    const script: Script = {
+      execute: costs.map(() => ({ calls: [call('files.read')] })),
+      outcome: (each) => succeeded({ reportedUsd: costs[each.step - 1] }),
+    };
     const driver = PlanDriver.run({ guardrails: { tool_budget: 1 } }, script);
     const types = driver.rows.filter(({ type }) => type === 'call_settled' || type === 'budget_warning').map(({ type }) => type);
     expect(types.slice(0, 3)).toEqual(['call_settled', 'call_settled', 'budget_warning']);
@@ -92,7 +111,10 @@ describe('the budget of a plan', () => {
 describe('calls per step', () => {
   it('of three admit three; the next step admits three again', () => {
     const reads = Array.from({ length: 3 }, () => call('files.read'));
-    const driver = PlanDriver.run({ guardrails: { max_tool_calls_per_step: 3 } }, { execute: [{ calls: [...reads, call('web.get')], onRefused: 'continue' }, { calls: reads }] });
+    const driver = PlanDriver.run(
+      { guardrails: { max_tool_calls_per_step: 3 } },
+      { execute: [{ calls: [...reads, call('web.get')], onRefused: 'continue' }, { calls: reads }] },
+    );
     expect(driver.only.reason).toContain('Tool call limit reached: 3/3.');
     driver.deny();
     driver.run();
@@ -146,7 +168,9 @@ describe('steps', () => {
   });
 
   it('are questions too, and neither what is said nor what is decided', () => {
-    const script: Script = { execute: [{ say: 'a' }, { decide: 'b' }, { artifact: 'c' }, { calls: [call('files.read')] }, { ask: 'where?' }] };
+    const script: Script = {
+      execute: [{ say: 'a' }, { decide: 'b' }, { artifact: 'c' }, { calls: [call('files.read')] }, { ask: 'where?' }],
+    };
     const driver = PlanDriver.run({ guardrails: { max_steps: 1 } }, script);
     expect(driver.tools).toEqual(['files.read']);
     expect(driver.only).toMatchObject({ kind: 'limit', guard: 'step_limit' });
@@ -187,7 +211,10 @@ describe('the wall clock', () => {
   });
 
   it('stops before a step without calls as well, and nothing of the step is done', () => {
-    const driver = PlanDriver.make({ guardrails: { max_wall_clock_seconds: 60 } }, { execute: [{ calls: [call('files.read')] }, { say: 'too late' }] });
+    const driver = PlanDriver.make(
+      { guardrails: { max_wall_clock_seconds: 60 } },
+      { execute: [{ calls: [call('files.read')] }, { say: 'too late' }] },
+    );
     driver.callMs = 60_000;
     driver.run();
     expect(driver.only).toMatchObject({ kind: 'limit', guard: 'wall_clock', callIds: [] });
@@ -249,15 +276,28 @@ describe('retries', () => {
 
   it.each([
     { name: 'a failure that is not passing', tool: 'model.ask', outcome: failed({ transient: false }), attempts: 1 },
-    { name: 'an external call that may have happened', tool: 'queue.take', outcome: failed({ transient: true, dispatched: true }), attempts: 1 },
-    { name: 'an external call that was not dispatched', tool: 'queue.take', outcome: failed({ transient: true, dispatched: false }), attempts: 4 },
+    {
+      name: 'an external call that may have happened',
+      tool: 'queue.take',
+      outcome: failed({ transient: true, dispatched: true }),
+      attempts: 1,
+    },
+    {
+      name: 'an external call that was not dispatched',
+      tool: 'queue.take',
+      outcome: failed({ transient: true, dispatched: false }),
+      attempts: 4,
+    },
     { name: 'an external call that may be repeated', tool: 'web.get', outcome: failed({ transient: true, dispatched: true }), attempts: 4 },
   ])('$name is tried $attempts time(s)', ({ tool, outcome, attempts }) => {
     expect(PlanDriver.run({}, { execute: [{ calls: [call(tool)] }], outcome: () => outcome }).performed).toHaveLength(attempts);
   });
 
   it('keep the idempotency key of the call, and consume its approval once', () => {
-    const script: Script = { execute: [{ calls: [call('web.get')] }], outcome: (each) => (each.attempt < 3 ? failed({ transient: true }) : succeeded()) };
+    const script: Script = {
+      execute: [{ calls: [call('web.get')] }],
+      outcome: (each) => (each.attempt < 3 ? failed({ transient: true }) : succeeded()),
+    };
     const driver = PlanDriver.run({ guardrails: { tool_denylist: ['web.get'] } }, script);
     driver.approve();
     driver.run();
@@ -268,7 +308,10 @@ describe('retries', () => {
   });
 
   it('of one call go on while a sibling waits for its approval', () => {
-    const script: Script = { execute: [{ calls: [call('model.ask'), call('files.write')] }], outcome: (each) => (each.attempt < 3 ? failed({ transient: true }) : succeeded()) };
+    const script: Script = {
+      execute: [{ calls: [call('model.ask'), call('files.write')] }],
+      outcome: (each) => (each.attempt < 3 ? failed({ transient: true }) : succeeded()),
+    };
     const driver = PlanDriver.run({ guardrails: { tool_denylist: ['files.write'] } }, script);
     expect(driver.performed.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
     expect(driver.only).toMatchObject({ kind: 'call', callIds: ['c2'] });
@@ -280,6 +323,12 @@ describe('retries', () => {
   it('are not made before their time', () => {
     const driver = PlanDriver.make(retries(1), broken);
     while (driver.callStates()[0] !== 'retrying') driver.turn();
-    expect(driver.do({ type: 'retry_call', callId: 'c1', facts: { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 } }).ok).toBe(false);
+    expect(
+      driver.do({
+        type: 'retry_call',
+        callId: 'c1',
+        facts: { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 },
+      }).ok,
+    ).toBe(false);
   });
 });

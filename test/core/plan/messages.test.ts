@@ -38,18 +38,22 @@ describe('plain text to a plan whose one pending thing is a phase gate', () => {
     expect(driver.only.kind).toBe('next_step');
   });
 
-  it.each(['yes, after you rename it', 'Approved — proceed with the execute phase.', 'approve the other one', 'ok?', 'what does it change?', ''])(
-    '%j leaves it waiting, and is kept without an effect',
-    (text) => {
-      const driver = atApply();
-      const { id } = driver.only;
-      expect(send(driver, text).ok).toBe(true);
-      expect(driver.only.id).toBe(id);
-      expect(driver.at).toBe('execute/waiting');
-      expect(driver.rowsOf('message_received')[0]?.data.disposition).toBe('kept');
-      expect(driver.plan.guidance).toEqual([]);
-    },
-  );
+  it.each([
+    'yes, after you rename it',
+    'Approved — proceed with the execute phase.',
+    'approve the other one',
+    'ok?',
+    'what does it change?',
+    '',
+  ])('%j leaves it waiting, and is kept without an effect', (text) => {
+    const driver = atApply();
+    const { id } = driver.only;
+    expect(send(driver, text).ok).toBe(true);
+    expect(driver.only.id).toBe(id);
+    expect(driver.at).toBe('execute/waiting');
+    expect(driver.rowsOf('message_received')[0]?.data.disposition).toBe('kept');
+    expect(driver.plan.guidance).toEqual([]);
+  });
 
   it('decides nothing where a digest is required of everybody: words carry none', () => {
     const driver = atApply();
@@ -146,7 +150,10 @@ describe('a structured answer', () => {
     expect(ended.kind).toBe('invalid_state');
     expect(driver.rows).toHaveLength(length);
 
-    const open = PlanDriver.run({ guardrails: { tool_denylist: ['files.write'] } }, { execute: [...(WORK.execute ?? []), { ask: 'and now?' }] });
+    const open = PlanDriver.run(
+      { guardrails: { tool_denylist: ['files.write'] } },
+      { execute: [...(WORK.execute ?? []), { ask: 'and now?' }] },
+    );
     const given = [answerTo(open)];
     open.say('', { answers: given });
     open.run();
@@ -166,8 +173,14 @@ describe('a structured answer', () => {
   });
 
   it('of several counts together or not at all', () => {
-    const driver = PlanDriver.run({ guardrails: { tool_denylist: ['files.*'] } }, { execute: [{ calls: [call('files.read'), call('files.write')] }] });
-    const [first, second] = driver.pending.map((approval) => ({ approvalId: approval.id, decision: 'approve', digest: approval.digest, reason: null, text: null, grant: null }) as const);
+    const driver = PlanDriver.run(
+      { guardrails: { tool_denylist: ['files.*'] } },
+      { execute: [{ calls: [call('files.read'), call('files.write')] }] },
+    );
+    const [first, second] = driver.pending.map(
+      (approval) =>
+        ({ approvalId: approval.id, decision: 'approve', digest: approval.digest, reason: null, text: null, grant: null }) as const,
+    );
     if (first === undefined || second === undefined) throw new Error('two are pending');
     expect(driver.say('', { answers: [first, { ...second, digest: '0'.repeat(64) }] }).ok).toBe(false);
     expect(driver.callStates()).toEqual(['asked', 'asked']);

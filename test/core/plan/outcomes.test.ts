@@ -160,11 +160,37 @@ describe('a proposal', () => {
     expect(propose({}).ok, 'the same again').toBe(false);
   });
 
+  it('is not taken while calls of the last one are open', () => {
+    const driver = PlanDriver.run({}, { execute: [{ calls: [call('files.write')] }], outcome: () => null });
+    const { attempt, cursor, phase } = driver.plan;
+    const propose = () =>
+      driver.do({
+        type: 'propose',
+        proposal: { kind: 'done' },
+        actorName: 'a',
+        basis: { attempt, cursor, phase },
+        guidanceSeen: 0,
+        facts: [],
+      });
+    expect(propose().ok).toBe(false);
+    driver.settle('c1', succeeded());
+    expect(propose().ok).toBe(true);
+  });
+
   it('is not taken while the plan is applied', () => {
     const driver = PlanDriver.make({}, { execute: [{ calls: [call('files.write')] }] });
     while (driver.at !== 'apply/running' && driver.turn()) {}
     const { attempt, cursor, phase } = driver.plan;
-    expect(driver.do({ type: 'propose', proposal: { kind: 'done' }, actorName: 'a', basis: { attempt, cursor, phase }, guidanceSeen: 0, facts: [] }).ok).toBe(false);
+    expect(
+      driver.do({
+        type: 'propose',
+        proposal: { kind: 'done' },
+        actorName: 'a',
+        basis: { attempt, cursor, phase },
+        guidanceSeen: 0,
+        facts: [],
+      }).ok,
+    ).toBe(false);
     expect(driver.at).toBe('apply/running');
   });
 });

@@ -10,11 +10,20 @@ import { combinePolicies, type Guardrails } from '../../../src/core/guard-policy
 import type { JsonObject, JsonValue } from '../../../src/core/json.ts';
 import type { AuditEntry } from '../../../src/core/plan/audit.ts';
 import { auditEntryOf } from '../../../src/core/plan/audit.ts';
-import type { Answer, ApplyOutcome, CallFacts, Caller, Command, CreateCommand, DiffInput, SettleOutcome } from '../../../src/core/plan/commands.ts';
+import type {
+  Answer,
+  ApplyOutcome,
+  Caller,
+  CallFacts,
+  Command,
+  CreateCommand,
+  DiffInput,
+  SettleOutcome,
+} from '../../../src/core/plan/commands.ts';
 import { decide } from '../../../src/core/plan/decide.ts';
 import type { EventType, LogRow } from '../../../src/core/plan/events.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
-import { type Approval, type Call, type Plan, pendingApprovals, type ProjectRef } from '../../../src/core/plan/plan.ts';
+import { type Approval, type Call, type Plan, type ProjectRef, pendingApprovals } from '../../../src/core/plan/plan.ts';
 import type { Proposal, ProposedCall } from '../../../src/core/plan/proposal.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
@@ -24,7 +33,17 @@ import { makeToolCatalogue, type RiskClass, type ToolCatalogue, type ToolSpec } 
 export const sha256: Sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
 function tool(name: string, riskClass: RiskClass, rest: Partial<ToolSpec> = {}): ToolSpec {
-  return { name, aliases: [], summary: name, riskClass, parameters: { type: 'object' }, priceMicroUsd: 0, scope: 'workspace', idempotent: true, ...rest };
+  return {
+    name,
+    aliases: [],
+    summary: name,
+    riskClass,
+    parameters: { type: 'object' },
+    priceMicroUsd: 0,
+    scope: 'workspace',
+    idempotent: true,
+    ...rest,
+  };
 }
 
 const made = makeToolCatalogue([
@@ -58,7 +77,10 @@ export const FACTS: CallFacts = { issues: [], known: 1, newInKnownFolder: 0, unk
 /** Everything proceeds and nothing is required: what a test adds is what it is about. */
 export const OPEN: AutomationProfile = profileOf('full-auto', { name: 'open' });
 
-export function profileOf(base: string, changes: Omit<Partial<AutomationProfile>, 'safety'> & { readonly safety?: Partial<AutomationProfile['safety']> } = {}): AutomationProfile {
+export function profileOf(
+  base: string,
+  changes: Omit<Partial<AutomationProfile>, 'safety'> & { readonly safety?: Partial<AutomationProfile['safety']> } = {},
+): AutomationProfile {
   const profile = BUILTIN_PROFILES.get(base);
   if (profile === undefined) throw new Error(`no profile ${base}`);
   return { ...profile, ...changes, safety: { ...profile.safety, ...changes.safety } };
@@ -79,7 +101,15 @@ export const PLAN_ID = '01JPLAN0000000000000000000';
 const STARTED_MS = Date.parse('2026-03-01T09:00:00.000Z');
 
 export function createCommand(options: PlanOptions = {}): CreateCommand {
-  const { profile: given = OPEN, guardrails, orgFloor, apply = 'project', project = PROJECT, rejection = null, input = 'do the work' } = options;
+  const {
+    profile: given = OPEN,
+    guardrails,
+    orgFloor,
+    apply = 'project',
+    project = PROJECT,
+    rejection = null,
+    input = 'do the work',
+  } = options;
   const profile = typeof given === 'string' ? profileOf(given) : given;
   const action: ActionDocument = { name: 'work', description: 'Works', actor: 'scripted/steps', apply };
   return {
@@ -113,7 +143,11 @@ export type Move =
   | { readonly artifact: string }
   | { readonly fail: string };
 
-export const call = (toolName: string, args: JsonObject = {}, rest: Partial<ProposedCall> = {}): ProposedCall => ({ tool: toolName, arguments: args, ...rest });
+export const call = (toolName: string, args: JsonObject = {}, rest: Partial<ProposedCall> = {}): ProposedCall => ({
+  tool: toolName,
+  arguments: args,
+  ...rest,
+});
 
 export interface Script {
   readonly strategize?: readonly Move[];
@@ -136,7 +170,9 @@ export const succeeded = (rest: Partial<Extract<SettleOutcome, { status: 'succee
   ...rest,
 });
 
-export const failed = (rest: { readonly transient?: boolean; readonly dispatched?: boolean; readonly reportedUsd?: unknown; readonly message?: string } = {}): SettleOutcome => ({
+export const failed = (
+  rest: { readonly transient?: boolean; readonly dispatched?: boolean; readonly reportedUsd?: unknown; readonly message?: string } = {},
+): SettleOutcome => ({
   status: 'failed',
   error: { code: 'tool_error', message: rest.message ?? 'it broke', transient: rest.transient ?? false },
   dispatched: rest.dispatched ?? true,
@@ -157,13 +193,15 @@ export const diffOf = (plan: Plan, text = JSON.stringify(plan.changes)): DiffInp
   };
 };
 
-const written = (path: string): SettleOutcome => succeeded({ changes: [[path, { kind: 'write', mode: '100644', blob: sha256(path), sizeBytes: 1 }]] });
+const written = (path: string): SettleOutcome =>
+  succeeded({ changes: [[path, { kind: 'write', mode: '100644', blob: sha256(path), sizeBytes: 1 }]] });
 
 export class PlanDriver {
   current: Plan | null = null;
   nowMs = STARTED_MS;
   readonly rows: LogRow[] = [];
-  readonly performed: { readonly id: string; readonly tool: string; readonly attempt: number; readonly arguments: Call['arguments'] }[] = [];
+  readonly performed: { readonly id: string; readonly tool: string; readonly attempt: number; readonly arguments: Call['arguments'] }[] =
+    [];
   /** How long each performed call takes. */
   callMs = 0;
   script: Script = {};
@@ -250,7 +288,17 @@ export class PlanDriver {
   }
 
   say(text: string, rest: Partial<Extract<Command, { type: 'message' }>> = {}): Result<null, Refusal> {
-    return this.do({ type: 'message', by: BOSS, messageId: `m${this.rows.length}`, parts: [{ kind: 'text', text }], metadata: null, text, answers: [], plain: null, ...rest });
+    return this.do({
+      type: 'message',
+      by: BOSS,
+      messageId: `m${this.rows.length}`,
+      parts: [{ kind: 'text', text }],
+      metadata: null,
+      text,
+      answers: [],
+      plain: null,
+      ...rest,
+    });
   }
 
   execute(rest: Partial<Extract<Command, { type: 'execute' }>> = {}): Result<null, Refusal> {
@@ -275,7 +323,9 @@ export class PlanDriver {
     for (let turns = 0; turns < 1000; turns += 1) {
       const task = nextTask(this.plan, this.nowMs);
       if (task.kind === 'sleep') {
-        const dueMs = Object.values(this.plan.calls).flatMap((each) => (each.retryAt === null || this.plan.terminal ? [] : [Date.parse(each.retryAt)]));
+        const dueMs = Object.values(this.plan.calls).flatMap((each) =>
+          each.retryAt === null || this.plan.terminal ? [] : [Date.parse(each.retryAt)],
+        );
         if (dueMs.length === 0 || Math.min(...dueMs) <= this.nowMs) return this;
         this.nowMs = Math.min(...dueMs);
         continue;
@@ -300,14 +350,26 @@ export class PlanDriver {
         this.must({ type: 'retry_call', callId: task.call.id, facts: FACTS });
         return true;
       case 'advance':
-        this.must({ type: 'advance', diff: plan.phase === 'execute' && plan.project !== null ? (script.diff ?? diffOf)(plan) : null, head: script.head ?? null, outputs: [] });
+        this.must({
+          type: 'advance',
+          diff: plan.phase === 'execute' && plan.project !== null ? (script.diff ?? diffOf)(plan) : null,
+          head: script.head ?? null,
+          outputs: [],
+        });
         return true;
       case 'propose':
         this.must(this.proposal());
         return true;
       case 'apply': {
         if (plan.apply === null) throw new Error('nothing to apply');
-        const outcome = script.apply?.(plan) ?? ({ status: 'applied', head: plan.apply.diff.result, previous: plan.apply.diff.base, files: plan.apply.diff.files.length } as const);
+        const outcome =
+          script.apply?.(plan) ??
+          ({
+            status: 'applied',
+            head: plan.apply.diff.result,
+            previous: plan.apply.diff.base,
+            files: plan.apply.diff.files.length,
+          } as const);
         this.must({ type: 'finish_apply', applyId: plan.apply.id, outcome });
         return true;
       }
@@ -360,9 +422,21 @@ export function proposalOf(move: Move, stepId: string, cursor: JsonValue): Propo
   if ('say' in move) return { kind: 'say', stepId, text: move.say, cursor };
   if ('ask' in move) return { kind: 'ask', stepId, question: move.ask, cursor };
   if ('fail' in move) return { kind: 'fail', message: move.fail };
-  if ('artifact' in move) return { kind: 'artifact', stepId, artifact: { artifactId: move.artifact, parts: [{ kind: 'text', text: move.artifact }] }, cursor };
-  const decision = { type: 'strategy_choice', question: move.decide, chosen: 'this', alternatives: ['that'], rationale: 'because' } as const;
-  return { kind: 'decide', stepId, cursor, decision: move.confidence === undefined ? decision : { ...decision, statedConfidence: move.confidence } };
+  if ('artifact' in move)
+    return { kind: 'artifact', stepId, artifact: { artifactId: move.artifact, parts: [{ kind: 'text', text: move.artifact }] }, cursor };
+  const decision = {
+    type: 'strategy_choice',
+    question: move.decide,
+    chosen: 'this',
+    alternatives: ['that'],
+    rationale: 'because',
+  } as const;
+  return {
+    kind: 'decide',
+    stepId,
+    cursor,
+    decision: move.confidence === undefined ? decision : { ...decision, statedConfidence: move.confidence },
+  };
 }
 
 /** The refusal of a result that has to be one. */

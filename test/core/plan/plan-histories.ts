@@ -7,7 +7,22 @@ import type { Guardrails } from '../../../src/core/guard-policy.ts';
 import type { Answer, ApplyOutcome, Caller, Command, SettleOutcome } from '../../../src/core/plan/commands.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import type { Grant } from '../../../src/core/plan/plan.ts';
-import { AGENT, ASKER, BOSS, call, diffOf, FACTS, failed, type Move, OPERATOR, type PlanDriver, type PlanOptions, profileOf, proposalOf, succeeded } from './plan-driver.ts';
+import {
+  AGENT,
+  ASKER,
+  BOSS,
+  call,
+  diffOf,
+  FACTS,
+  failed,
+  type Move,
+  OPERATOR,
+  type PlanDriver,
+  type PlanOptions,
+  profileOf,
+  proposalOf,
+  succeeded,
+} from './plan-driver.ts';
 
 export interface History {
   readonly options: PlanOptions;
@@ -20,12 +35,25 @@ type DigestMode = 'right' | 'wrong' | 'none' | 'other';
 
 export type Op =
   /** The plan's next task; where it waits for somebody, an answer that fits what is pending. */
-  | { readonly op: 'turn'; readonly move: Move; readonly dice: number; readonly outcome: SettleOutcome; readonly applied: ApplyOutcome; readonly answer: AnswerPlan }
+  | {
+      readonly op: 'turn';
+      readonly move: Move;
+      readonly dice: number;
+      readonly outcome: SettleOutcome;
+      readonly applied: ApplyOutcome;
+      readonly answer: AnswerPlan;
+    }
   | { readonly op: 'settle'; readonly which: number; readonly attempt: number; readonly outcome: SettleOutcome }
   | { readonly op: 'send'; readonly which: number; readonly attempt: number }
   | { readonly op: 'retry'; readonly which: number }
   | { readonly op: 'answer'; readonly by: number; readonly answer: AnswerPlan }
-  | { readonly op: 'message'; readonly by: number; readonly text: string; readonly answers: readonly AnswerPlan[]; readonly plain: Extract<Command, { type: 'message' }>['plain'] }
+  | {
+      readonly op: 'message';
+      readonly by: number;
+      readonly text: string;
+      readonly answers: readonly AnswerPlan[];
+      readonly plain: Extract<Command, { type: 'message' }>['plain'];
+    }
   | { readonly op: 'execute'; readonly by: number; readonly digest: DigestMode; readonly head: boolean }
   | { readonly op: 'apply'; readonly by: number; readonly digest: DigestMode; readonly approve: boolean }
   | { readonly op: 'cancel' }
@@ -50,9 +78,18 @@ const tools = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('shell.run', 'no.such', 'FILES.WRITE') },
 );
 const proposedCall = fc
-  .record({ tool: tools, n: fc.nat(3), cost: fc.constantFrom(undefined, undefined, 0.25, 0.000001, -1), stated: fc.constantFrom(undefined, undefined, 0.1, 0.75, 80) })
+  .record({
+    tool: tools,
+    n: fc.nat(3),
+    cost: fc.constantFrom(undefined, undefined, 0.25, 0.000001, -1),
+    stated: fc.constantFrom(undefined, undefined, 0.1, 0.75, 80),
+  })
   .map(({ tool, n, cost, stated }) =>
-    call(tool, { n }, { ...(cost === undefined ? {} : { declaredCostUsd: cost }), ...(stated === undefined ? {} : { statedConfidence: stated }) }),
+    call(
+      tool,
+      { n },
+      { ...(cost === undefined ? {} : { declaredCostUsd: cost }), ...(stated === undefined ? {} : { statedConfidence: stated }) },
+    ),
   );
 const facts = fc.constantFrom(
   FACTS,
@@ -64,7 +101,13 @@ const facts = fc.constantFrom(
   { ...FACTS, issues: [{ field: 'arguments.path', message: 'is required' }] },
 );
 const move: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 30, arbitrary: fc.record({ calls: fc.array(proposedCall, { minLength: 1, maxLength: 4 }), facts: fc.array(facts, { minLength: 0, maxLength: 4 }) }) },
+  {
+    weight: 30,
+    arbitrary: fc.record({
+      calls: fc.array(proposedCall, { minLength: 1, maxLength: 4 }),
+      facts: fc.array(facts, { minLength: 0, maxLength: 4 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant({ calls: [] }) },
   { weight: 4, arbitrary: fc.record({ decide: fc.constantFrom('how?', 'which?') }) },
   { weight: 1, arbitrary: fc.record({ say: fc.constant('hello') }) },
@@ -73,9 +116,15 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ fail: fc.constant('gave up') }) },
 );
 const outcome: fc.Arbitrary<SettleOutcome> = fc.oneof(
-  { weight: 4, arbitrary: fc.constantFrom(undefined, null, 0, 0.05, 0.1, 3, -1, Number.NaN, 'much').map((reportedUsd) => succeeded({ reportedUsd })) },
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom(undefined, null, 0, 0.05, 0.1, 3, -1, Number.NaN, 'much').map((reportedUsd) => succeeded({ reportedUsd })),
+  },
   { weight: 1, arbitrary: fc.constant(succeeded({ changes: [['a.txt', { kind: 'delete' }]], readPaths: ['b'], taint: 'web' })) },
-  { weight: 4, arbitrary: fc.record({ transient: fc.boolean(), dispatched: fc.boolean(), reportedUsd: fc.constantFrom(undefined, 0.01) }).map(failed) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ transient: fc.boolean(), dispatched: fc.boolean(), reportedUsd: fc.constantFrom(undefined, 0.01) }).map(failed),
+  },
   { weight: 1, arbitrary: fc.constant({ status: 'unknown', reason: 'the line went dead' } as const) },
 );
 const applied: fc.Arbitrary<ApplyOutcome> = fc.constantFrom(
@@ -84,10 +133,22 @@ const applied: fc.Arbitrary<ApplyOutcome> = fc.constantFrom(
   { status: 'moved', head: 'd'.repeat(64) } as const,
   { status: 'failed', reason: 'the project is away' } as const,
 );
-const grant: fc.Arbitrary<Grant | null> = fc.constantFrom(null, null, null, { cost_usd: 0.5 }, { calls: 1 }, { calls: -2 }, { steps: 1 }, { retries: 1 }, { seconds: 60 }, { cost_usd: Number.NaN }, {
-  calls: 1,
-  steps: 1,
-});
+const grant: fc.Arbitrary<Grant | null> = fc.constantFrom(
+  null,
+  null,
+  null,
+  { cost_usd: 0.5 },
+  { calls: 1 },
+  { calls: -2 },
+  { steps: 1 },
+  { retries: 1 },
+  { seconds: 60 },
+  { cost_usd: Number.NaN },
+  {
+    calls: 1,
+    steps: 1,
+  },
+);
 const digest: fc.Arbitrary<DigestMode> = fc.constantFrom('right', 'right', 'right', 'right', 'wrong', 'none', 'other');
 const text = fc.constantFrom('yes', 'no', 'retry', 'cancel', 'done', 'failed', 'guide', 'blue', 'yes, after you rename it', '');
 const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
@@ -104,21 +165,45 @@ const fittingAnswer: fc.Arbitrary<AnswerPlan> = fc.record({
   text: fc.constantFrom('retry', 'retry', 'done', 'failed', 'blue', 'guide it there', 'cancel'),
   grant: fc.constant(null),
 });
-const plain = fc.constantFrom(null, null, { decision: 'approve', phase: null } as const, { decision: 'deny', phase: null } as const, { decision: 'approve', phase: 'apply' } as const);
+const plain = fc.constantFrom(
+  null,
+  null,
+  { decision: 'approve', phase: null } as const,
+  { decision: 'deny', phase: null } as const,
+  { decision: 'approve', phase: 'apply' } as const,
+);
 
 const op: fc.Arbitrary<Op> = fc.oneof(
-  { weight: 60, arbitrary: fc.record({ op: fc.constant('turn' as const), move, dice: fc.nat(11), outcome, applied, answer: fittingAnswer }) },
-  { weight: 10, arbitrary: fc.record({ op: fc.constant('answer' as const), by: fc.constantFrom(0, 0, 0, 0, 1, 2, 3), answer: answerPlan }) },
+  {
+    weight: 60,
+    arbitrary: fc.record({ op: fc.constant('turn' as const), move, dice: fc.nat(11), outcome, applied, answer: fittingAnswer }),
+  },
+  {
+    weight: 10,
+    arbitrary: fc.record({ op: fc.constant('answer' as const), by: fc.constantFrom(0, 0, 0, 0, 1, 2, 3), answer: answerPlan }),
+  },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), which: small, attempt: fc.constantFrom(0, 0, 1, -1), outcome }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('send' as const), which: small, attempt: fc.constantFrom(0, 0, 1) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('retry' as const), which: small }) },
-  { weight: 4, arbitrary: fc.record({ op: fc.constant('message' as const), by: small, text, answers: fc.array(answerPlan, { maxLength: 2 }), plain }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant('message' as const), by: small, text, answers: fc.array(answerPlan, { maxLength: 2 }), plain }),
+  },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('execute' as const), by: small, digest, head: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('apply' as const), by: small, digest, approve: fc.boolean() }) },
   // Cancelling is tried at the end of some histories; in the middle it would only make them short.
 
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('extend' as const), by: small, which: small, days: fc.constantFrom(-1, 1, 10, Number.NaN) }) },
-  { weight: 5, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: fc.constantFrom(1, 600, 2_000, 61_000, 3_600_000, 6.5 * 86_400_000, 8 * 86_400_000) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ op: fc.constant('extend' as const), by: small, which: small, days: fc.constantFrom(-1, 1, 10, Number.NaN) }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      op: fc.constant('wait' as const),
+      ms: fc.constantFrom(1, 600, 2_000, 61_000, 3_600_000, 6.5 * 86_400_000, 8 * 86_400_000),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('advance' as const), withDiff: fc.boolean(), withHead: fc.boolean() }) },
   {
     weight: 1,
@@ -128,11 +213,20 @@ const op: fc.Arbitrary<Op> = fc.oneof(
       outcome: applied,
     }),
   },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('propose' as const), move, phase: fc.constantFrom('strategize', 'execute', 'apply', 'action'), attempt: fc.constantFrom(0, 1) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('propose' as const),
+      move,
+      phase: fc.constantFrom('strategize', 'execute', 'apply', 'action'),
+      attempt: fc.constantFrom(0, 1),
+    }),
+  },
   { weight: 2, arbitrary: fc.constant({ op: 'tick' as const }) },
 );
 
-const limit = <T>(...values: readonly T[]): fc.Arbitrary<T | undefined> => fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constantFrom(...values) });
+const limit = <T>(...values: readonly T[]): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constantFrom(...values) });
 const guardrails: fc.Arbitrary<Guardrails> = fc
   .record({
     tool_budget: limit(0, 0.3, 1, 2),
@@ -185,41 +279,32 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
   const calls = Object.values(plan.calls);
   const callAt = (index: number) => calls[index % Math.max(1, calls.length)];
   const digestAs = (mode: DigestMode, right: string | undefined): string | null =>
-    mode === 'none' ? null : mode === 'wrong' ? 'f'.repeat(64) : mode === 'other' ? (plan.approvals.find(({ digest: other }) => other !== right)?.digest ?? 'e'.repeat(64)) : (right ?? null);
+    mode === 'none'
+      ? null
+      : mode === 'wrong'
+        ? 'f'.repeat(64)
+        : mode === 'other'
+          ? (plan.approvals.find(({ digest: other }) => other !== right)?.digest ?? 'e'.repeat(64))
+          : (right ?? null);
   const answerOf = ({ which, decision, digest: mode, text: words, grant: given }: AnswerPlan): Answer => {
     // Mostly one that is pending, at times one that is closed or was never there.
     const pool = which < 6 && driver.pending.length > 0 ? driver.pending : plan.approvals;
     const approval = pool[which % Math.max(1, pool.length)];
-    return { approvalId: approval?.id ?? `${plan.id}.999`, decision, digest: digestAs(mode, approval?.digest), reason: null, text: words, grant: given };
+    return {
+      approvalId: approval?.id ?? `${plan.id}.999`,
+      decision,
+      digest: digestAs(mode, approval?.digest),
+      reason: null,
+      text: words,
+      grant: given,
+    };
   };
   switch (each.op) {
     case 'wait':
       driver.wait(each.ms);
       return null;
-    case 'turn': {
-      const task = nextTask(plan, driver.nowMs);
-      switch (task.kind) {
-        case 'sleep':
-          if (plan.terminal) return null;
-          if (driver.pending.length === 0) return { type: 'execute', by: BOSS, digest: null, head: 'd'.repeat(64) };
-          return { type: 'answer', by: BOSS, answer: fitting(answerOf(each.answer)) };
-        case 'tick':
-          return { type: 'tick' };
-        case 'retry':
-          return { type: 'retry_call', callId: task.call.id, facts: FACTS };
-        case 'advance':
-          return { type: 'advance', diff: plan.phase === 'execute' ? diffOf(plan) : null, head: null, outputs: [] };
-        case 'propose':
-          return proposeOf(plan.phase, plan.attempt, each.move, plan.phase === 'strategize' ? each.dice < 6 : each.dice < 1);
-        case 'apply':
-          return { type: 'finish_apply', applyId: plan.apply?.id ?? '', outcome: each.applied };
-        case 'perform': {
-          const { id: callId, attempt, scope, status } = task.call;
-          return scope === 'external' && status === 'authorised' ? { type: 'mark_sent', callId, attempt } : { type: 'settle', callId, attempt, outcome: each.outcome };
-        }
-      }
-    }
-    // biome-ignore lint/suspicious/noFallthroughSwitchClause: the switch above is exhaustive and returns in every case
+    case 'turn':
+      return turnOf(each);
     case 'settle': {
       const target = callAt(each.which);
       return { type: 'settle', callId: target?.id ?? 'c99', attempt: (target?.attempt ?? 1) + each.attempt, outcome: each.outcome };
@@ -244,7 +329,12 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
         plain: each.plain,
       };
     case 'execute':
-      return { type: 'execute', by: callerAt(each.by), digest: digestAs(each.digest, driver.pending[0]?.digest), head: each.head ? 'd'.repeat(64) : null };
+      return {
+        type: 'execute',
+        by: callerAt(each.by),
+        digest: digestAs(each.digest, driver.pending[0]?.digest),
+        head: each.head ? 'd'.repeat(64) : null,
+      };
     case 'apply':
       return { type: 'apply', by: callerAt(each.by), digest: digestAs(each.digest, driver.pending[0]?.digest), approve: each.approve };
     case 'cancel':
@@ -252,7 +342,12 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
     case 'extend': {
       const approval = plan.approvals[each.which % Math.max(1, plan.approvals.length)];
       const atMs = driver.nowMs + each.days * 86_400_000;
-      return { type: 'extend', by: callerAt(each.by), approvalId: approval?.id ?? 'x', expiresAt: Number.isFinite(atMs) ? new Date(atMs).toISOString() : 'soon' };
+      return {
+        type: 'extend',
+        by: callerAt(each.by),
+        approvalId: approval?.id ?? 'x',
+        expiresAt: Number.isFinite(atMs) ? new Date(atMs).toISOString() : 'soon',
+      };
     }
     case 'advance':
       return { type: 'advance', diff: each.withDiff ? diffOf(plan) : null, head: each.withHead ? 'd'.repeat(64) : null, outputs: [] };
@@ -264,12 +359,40 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
       return { type: 'tick' };
   }
 
+  function turnOf(turn: Extract<Op, { op: 'turn' }>): Command | null {
+    const task = nextTask(plan, driver.nowMs);
+    switch (task.kind) {
+      case 'sleep':
+        if (plan.terminal) return null;
+        if (driver.pending.length === 0) return { type: 'execute', by: BOSS, digest: null, head: 'd'.repeat(64) };
+        return { type: 'answer', by: BOSS, answer: fitting(answerOf(turn.answer)) };
+      case 'tick':
+        return { type: 'tick' };
+      case 'retry':
+        return { type: 'retry_call', callId: task.call.id, facts: FACTS };
+      case 'advance':
+        return { type: 'advance', diff: plan.phase === 'execute' ? diffOf(plan) : null, head: null, outputs: [] };
+      case 'propose':
+        return proposeOf(plan.phase, plan.attempt, turn.move, plan.phase === 'strategize' ? turn.dice < 6 : turn.dice < 1);
+      case 'apply':
+        return { type: 'finish_apply', applyId: plan.apply?.id ?? '', outcome: turn.applied };
+      case 'perform': {
+        const { id: callId, attempt, scope, status } = task.call;
+        return scope === 'external' && status === 'authorised'
+          ? { type: 'mark_sent', callId, attempt }
+          : { type: 'settle', callId, attempt, outcome: turn.outcome };
+      }
+    }
+  }
+
   /** Questions are answered, everything else is decided. */
   function fitting(answer: Answer): Answer {
     const kind = plan.approvals.find((approval) => approval.id === answer.approvalId)?.kind;
     if (kind === 'question' && answer.decision === 'approve') return { ...answer, decision: 'answer' };
     if (kind === 'unknown_outcome' && answer.decision === 'approve') return { ...answer, decision: 'answer', text: 'retry' };
-    return kind !== 'next_step' && kind !== 'question' && kind !== 'unknown_outcome' && answer.decision === 'answer' ? { ...answer, decision: 'approve' } : answer;
+    return kind !== 'next_step' && kind !== 'question' && kind !== 'unknown_outcome' && answer.decision === 'answer'
+      ? { ...answer, decision: 'approve' }
+      : answer;
   }
 
   function proposeOf(phase: string, attempt: number, next: Move, isDone: boolean): Command {

@@ -12,6 +12,11 @@ import { evolve } from '../../../src/core/plan/evolve.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { type Plan, pendingApprovals } from '../../../src/core/plan/plan.ts';
 
+/** As `expect`, for what is checked so often that a matcher for each would take most of the time. */
+function hold(condition: boolean, what: string): void {
+  if (!condition) expect.fail(what);
+}
+
 /** An account of one plan, kept beside it row by row. */
 export class Witness {
   private mirror: Plan | null = null;
@@ -119,40 +124,49 @@ export class Witness {
 
   private money(plan: Plan): void {
     const reserved = [...this.held.values()].reduce((sum, amount) => sum + amount, 0);
-    expect(reservedMicroUsd(plan.ledger)).toBe(reserved);
-    expect(plan.ledger.settledMicroUsd).toBe(this.settled);
-    expect(plan.ledger.overrunMicroUsd).toBe(this.overrun);
-    expect(plan.ledger.grantedMicroUsd).toBe(this.granted);
+    const { settledMicroUsd, overrunMicroUsd, grantedMicroUsd } = plan.ledger;
+    hold(reservedMicroUsd(plan.ledger) === reserved, `reserved is ${reservedMicroUsd(plan.ledger)}, not ${reserved}`);
+    hold(settledMicroUsd === this.settled, `settled is ${settledMicroUsd}, not ${this.settled}`);
+    hold(overrunMicroUsd === this.overrun, `overrun is ${overrunMicroUsd}, not ${this.overrun}`);
+    hold(grantedMicroUsd === this.granted, `granted is ${grantedMicroUsd}, not ${this.granted}`);
     const cap = effectiveLimit(plan.policy.planCapMicroUsd, this.granted);
-    if (cap !== null) expect(this.settled + reserved, 'over the cap').toBeLessThanOrEqual(cap);
+    hold(cap === null || this.settled + reserved <= cap, `over the cap: ${this.settled} + ${reserved} > ${cap}`);
     const retries = effectiveLimit(plan.policy.maxRetries, this.retriesGranted);
-    if (retries !== null) for (const [id, count] of this.attempts) expect(count, `attempts of ${id}`).toBeLessThanOrEqual(retries + 1);
+    for (const [id, count] of this.attempts) hold(retries === null || count <= retries + 1, `${count} attempts of ${id}`);
   }
 
   private state(plan: Plan, nowMs: number): void {
     const pending = pendingApprovals(plan);
-    expect(plan.state === 'waiting').toBe(!plan.terminal && pending.length > 0);
-    if (plan.terminal) expect(pending).toHaveLength(0);
-    expect(plan.terminal ? ['applied', 'cancelled', 'rejected', 'errored'].includes(plan.state) : !['applied', 'cancelled', 'rejected'].includes(plan.state)).toBe(true);
-    expect(pending.filter((each) => each.kind === 'next_step').length).toBeLessThanOrEqual(1);
-    if (plan.policy.unattended) expect(plan.approvals, 'nobody is asked').toHaveLength(0);
+    const isEnd = ['applied', 'cancelled', 'rejected'].includes(plan.state);
+    hold((plan.state === 'waiting') === (!plan.terminal && pending.length > 0), `${plan.state} with ${pending.length} pending`);
+    hold(!plan.terminal || pending.length === 0, 'something is pending after the end');
+    hold(plan.terminal ? isEnd || plan.state === 'errored' : !isEnd, `${plan.state} is ${plan.terminal ? '' : 'not '}the end`);
+    hold(pending.filter((each) => each.kind === 'next_step').length <= 1, 'asked twice how to go on');
+    hold(!plan.policy.unattended || plan.approvals.length === 0, 'somebody is asked where nobody is');
 
     for (const call of Object.values(plan.calls)) {
       if (call.status !== 'authorised' && call.status !== 'sent') continue;
       const key = `${call.id}.${call.attempt}`;
-      expect(this.allowed.has(key), `${key} is ${call.status} without a decision`).toBe(true);
-      if (!plan.terminal || call.status === 'sent') expect(plan.ledger.reservations.find((each) => each.id === key)?.amountMicroUsd).toBe(this.allowed.get(key));
+      hold(this.allowed.has(key), `${key} is ${call.status} without a decision`);
+      const held = plan.ledger.reservations.find((each) => each.id === key)?.amountMicroUsd;
+      hold(
+        (plan.terminal && call.status !== 'sent') || held === this.allowed.get(key),
+        `${key} holds ${held}, not ${this.allowed.get(key)}`,
+      );
     }
     // Money is held only for what is open now.
     for (const { id } of plan.ledger.reservations) {
       const call = Object.values(plan.calls).find((each) => `${each.id}.${each.attempt}` === id);
-      expect(['authorised', 'sent', 'unknown'].includes(call?.status ?? 'gone'), `${id} is held for a call that is ${call?.status ?? 'gone'}`).toBe(true);
+      hold(
+        ['authorised', 'sent', 'unknown'].includes(call?.status ?? 'gone'),
+        `${id} is held for a call that is ${call?.status ?? 'gone'}`,
+      );
     }
 
     const task = nextTask(plan, nowMs);
     if (!plan.terminal && pending.length === 0 && task.kind === 'sleep' && task.atMs === null) {
       // Nothing moves it from inside: then it says that it needs somebody.
-      expect(['errored', 'constrained'], `stuck in ${plan.phase}/${plan.state}`).toContain(plan.state);
+      hold(plan.state === 'errored' || plan.state === 'constrained', `stuck in ${plan.phase}/${plan.state}`);
     }
     this.tree(plan);
   }
@@ -163,11 +177,11 @@ export class Witness {
     for (const decision of plan.decisions) {
       if (decision.parentId === null) {
         roots += 1;
-        expect(decision.type).toBe('prompt_definition');
-      } else expect(ids.has(decision.parentId), 'a parent is older than its child, so there is no cycle').toBe(true);
-      expect(ids.has(decision.id)).toBe(false);
+        hold(decision.type === 'prompt_definition', `the root is of type ${decision.type}`);
+      } else hold(ids.has(decision.parentId), 'a parent is older than its child, so there is no cycle');
+      hold(!ids.has(decision.id), `${decision.id} is there twice`);
       ids.add(decision.id);
     }
-    expect(roots).toBe(1);
+    hold(roots === 1, `${roots} roots`);
   }
 }

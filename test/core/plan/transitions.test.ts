@@ -4,7 +4,8 @@ import type { ThresholdName } from '../../../src/core/profile.ts';
 import { ASKER, BOSS, call, createCommand, failed, OPEN, PlanDriver, profileOf, refusalOf, type Script, succeeded } from './plan-driver.ts';
 
 /** A profile in which one gate asks and everything else proceeds. */
-const asking = (...gates: readonly ThresholdName[]) => profileOf('full-auto', { name: 'asking', ...Object.fromEntries(gates.map((gate) => [gate, 1])) });
+const asking = (...gates: readonly ThresholdName[]) =>
+  profileOf('full-auto', { name: 'asking', ...Object.fromEntries(gates.map((gate) => [gate, 1])) });
 
 const WORK: Script = { strategize: [{ decide: 'how?' }], execute: [{ calls: [call('files.write', { path: 'a' })] }] };
 
@@ -65,11 +66,21 @@ describe('a gate that asks', () => {
     { gate: 'decompose_task', asksAt: 'action', approved: 'strategize/running', denied: 'next_step', guided: 'next_step' },
     { gate: 'edit_code', asksAt: 'strategize', approved: 'strategize/running', denied: 'next_step', guided: 'strategize/running' },
     { gate: 'create_tool', asksAt: 'strategize', approved: 'execute/running', denied: 'next_step', guided: 'strategize/running' },
-    { gate: 'execute_command', script: { execute: [{ decide: 'which?' }] }, asksAt: 'execute', approved: 'execute/running', denied: 'next_step', guided: 'execute/running' },
+    {
+      gate: 'execute_command',
+      script: { execute: [{ decide: 'which?' }] },
+      asksAt: 'execute',
+      approved: 'execute/running',
+      denied: 'next_step',
+      guided: 'execute/running',
+    },
     { gate: 'execute_command', asksAt: 'execute', approved: 'execute/running', denied: 'execute/running', guided: 'execute/running' },
     {
       gate: 'modify_config',
-      script: { execute: WORK.execute ?? [], outcome: (each) => (each.attempt === 1 ? failed({ transient: true, dispatched: false }) : succeeded()) },
+      script: {
+        execute: WORK.execute ?? [],
+        outcome: (each) => (each.attempt === 1 ? failed({ transient: true, dispatched: false }) : succeeded()),
+      },
       asksAt: 'execute',
       approved: 'execute/running',
       denied: 'execute/running',
@@ -87,15 +98,23 @@ describe('a gate that asks', () => {
   ];
 
   const waiting = ({ gate, script = WORK }: (typeof rows)[number]): PlanDriver => PlanDriver.run({ profile: asking(gate) }, script);
-  const after = (driver: PlanDriver): string => (driver.pending[0]?.kind === 'next_step' ? 'next_step' : driver.at);
+  const whereTo = (driver: PlanDriver): string => (driver.pending[0]?.kind === 'next_step' ? 'next_step' : driver.at);
 
-  describe.each(rows.map((row) => ({ name: `${row.gate}${row.script?.execute?.some((move) => 'decide' in move) === true ? ' for a decision' : ''}`, row })))('$name', ({ row }) => {
+  describe.each(
+    rows.map((row) => ({
+      name: `${row.gate}${row.script?.execute?.some((move) => 'decide' in move) === true ? ' for a decision' : ''}`,
+      row,
+    })),
+  )('$name', ({ row }) => {
     it('makes the plan wait with exactly one approval that names it', () => {
       const driver = waiting(row);
       expect(driver.at).toBe(`${row.asksAt}/waiting`);
       expect(driver.only).toMatchObject({ kind: 'gate', gate: row.gate, threshold: 1, status: 'pending' });
       expect(driver.only.confidence?.value).toBeTypeOf('number');
-      expect(driver.rowsOf('gate_decided').at(-1)?.data ?? driver.rowsOf('call_decided').at(-1)?.data).toMatchObject({ outcome: 'ask', gate: row.gate });
+      expect(driver.rowsOf('gate_decided').at(-1)?.data ?? driver.rowsOf('call_decided').at(-1)?.data).toMatchObject({
+        outcome: 'ask',
+        gate: row.gate,
+      });
     });
 
     it('lets it go on when approved, and records by which approval', () => {
@@ -103,19 +122,24 @@ describe('a gate that asks', () => {
       const { id } = driver.only;
       expect(driver.approve().ok).toBe(true);
       expect(driver.at).toBe(row.approved);
-      expect(driver.rowsOf('gate_decided').at(-1)?.data).toMatchObject({ gate: row.gate, outcome: 'proceed', via: 'approval', approval_id: id });
+      expect(driver.rowsOf('gate_decided').at(-1)?.data).toMatchObject({
+        gate: row.gate,
+        outcome: 'proceed',
+        via: 'approval',
+        approval_id: id,
+      });
     });
 
     it('does what the table says when denied', () => {
       const driver = waiting(row);
       expect(driver.deny().ok).toBe(true);
-      expect(after(driver)).toBe(row.denied);
+      expect(whereTo(driver)).toBe(row.denied);
     });
 
     it('does what the table says when denied with guidance', () => {
       const driver = waiting(row);
       expect(driver.deny(driver.only, { text: 'use the other folder' }).ok).toBe(true);
-      expect(after(driver)).toBe(row.guided);
+      expect(whereTo(driver)).toBe(row.guided);
     });
   });
 
@@ -164,7 +188,11 @@ describe('a gate that asks', () => {
   });
 
   it('lets confidence decide between 0 and 1: at the threshold it proceeds, below it asks', () => {
-    const at = (confidence: number) => PlanDriver.run({ profile: profileOf('full-auto', { name: 'half', edit_code: 0.5 }) }, { strategize: [{ decide: 'how?', confidence }] });
+    const at = (confidence: number) =>
+      PlanDriver.run(
+        { profile: profileOf('full-auto', { name: 'half', edit_code: 0.5 }) },
+        { strategize: [{ decide: 'how?', confidence }] },
+      );
     expect(at(0.5).at).toBe('apply/applied (end)');
     expect(at(0.499999).only.gate).toBe('edit_code');
     expect(at(80).only.gate).toBe('edit_code');
@@ -195,7 +223,11 @@ describe('a plan that failed', () => {
     driver.execute();
     driver.run();
     expect(driver.at).toBe('apply/applied (end)');
-    expect(driver.performed.map((each) => each.arguments)).toEqual([{ inline: { path: 'a' } }, { inline: { path: 'b' } }, { inline: { path: 'b' } }]);
+    expect(driver.performed.map((each) => each.arguments)).toEqual([
+      { inline: { path: 'a' } },
+      { inline: { path: 'b' } },
+      { inline: { path: 'b' } },
+    ]);
     expect(driver.plan.stepsUsed, 'doing a step again is not another step').toBe(2);
   });
 
@@ -251,7 +283,10 @@ describe('execute and apply by command', () => {
   it('answer nothing else, and name what is pending', () => {
     const atCalls = PlanDriver.run({ profile: asking('execute_command') }, WORK);
     const refusal = refusalOf(atCalls.execute());
-    expect(refusal).toMatchObject({ kind: 'invalid_state', details: { pending: [{ gate: 'execute_command', approval_id: atCalls.only.id }] } });
+    expect(refusal).toMatchObject({
+      kind: 'invalid_state',
+      details: { pending: [{ gate: 'execute_command', approval_id: atCalls.only.id }] },
+    });
     expect(refusalOf(atCalls.apply()).message).toContain('execute_command');
     const atApply = PlanDriver.run({ profile: asking('select_tool') }, WORK);
     expect(refusalOf(atApply.execute()).kind).toBe('invalid_state');
@@ -274,14 +309,17 @@ describe('execute and apply by command', () => {
     expect(driver.at).toBe('apply/applied (end)');
   });
 
-  it.each(['strategize/running', 'strategize/complete', 'execute/running', 'execute/complete', 'apply/running'])('execute changes nothing at %s', (at) => {
-    const driver = PlanDriver.make({}, WORK);
-    while (driver.at !== at && driver.turn()) {}
-    expect(driver.at).toBe(at);
-    const { length } = driver.rows;
-    expect(driver.execute().ok).toBe(true);
-    expect(driver.rows).toHaveLength(length);
-  });
+  it.each(['strategize/running', 'strategize/complete', 'execute/running', 'execute/complete', 'apply/running'])(
+    'execute changes nothing at %s',
+    (at) => {
+      const driver = PlanDriver.make({}, WORK);
+      while (driver.at !== at && driver.turn()) {}
+      expect(driver.at).toBe(at);
+      const { length } = driver.rows;
+      expect(driver.execute().ok).toBe(true);
+      expect(driver.rows).toHaveLength(length);
+    },
+  );
 
   it('refuse a digest that is not the one pending, and record it', () => {
     const driver = PlanDriver.run({ profile: asking('select_tool') }, WORK);
@@ -335,7 +373,13 @@ describe('an apply', () => {
 
   it('to a head that has moved writes nothing and goes back with a fresh workspace', () => {
     let applies = 0;
-    const driver = PlanDriver.run({}, { ...WORK, apply: (plan) => (++applies === 1 ? moved : { status: 'applied', head: plan.apply?.diff.result ?? null, previous: null, files: 1 }) });
+    const driver = PlanDriver.run(
+      {},
+      {
+        ...WORK,
+        apply: (plan) => (++applies === 1 ? moved : { status: 'applied', head: plan.apply?.diff.result ?? null, previous: null, files: 1 }),
+      },
+    );
     expect(driver.at).toBe('apply/applied (end)');
     expect(driver.plan.project?.base).toBe(moved.head);
     expect(driver.plan).toMatchObject({ attempt: 2, reversions: 1 });
@@ -365,7 +409,10 @@ describe('an apply', () => {
   });
 
   it('that failed is asked for once more, with its gate', () => {
-    const driver = PlanDriver.run({ profile: asking('select_tool') }, { ...WORK, apply: () => ({ status: 'failed', reason: 'the project is away' }) });
+    const driver = PlanDriver.run(
+      { profile: asking('select_tool') },
+      { ...WORK, apply: () => ({ status: 'failed', reason: 'the project is away' }) },
+    );
     driver.approve();
     driver.run();
     expect(driver.at).toBe('apply/errored');
@@ -388,19 +435,22 @@ describe('an apply', () => {
 });
 
 describe('cancel', () => {
-  it.each(['decompose_task', 'edit_code', 'create_tool', 'execute_command', 'select_tool'] as const)('while %s waits ends the plan and its approval', (gate) => {
-    const driver = PlanDriver.run({ profile: asking(gate) }, WORK);
-    const approval = driver.only;
-    expect(driver.cancel('changed our mind').ok).toBe(true);
-    expect(driver.plan).toMatchObject({ state: 'cancelled', terminal: true, cancelReason: 'changed our mind' });
-    expect(taskStateOf(driver.plan)).toBe('canceled');
-    expect(driver.plan.approvals.find(({ id }) => id === approval.id)?.status).toBe('revoked');
-    expect(refusalOf(driver.approve(approval)).kind).toBe('invalid_state');
-    expect(refusalOf(driver.cancel()).details).toMatchObject({ reason: 'TASK_NOT_CANCELABLE' });
-    const { length } = driver.rows;
-    driver.run();
-    expect(driver.rows).toHaveLength(length);
-  });
+  it.each(['decompose_task', 'edit_code', 'create_tool', 'execute_command', 'select_tool'] as const)(
+    'while %s waits ends the plan and its approval',
+    (gate) => {
+      const driver = PlanDriver.run({ profile: asking(gate) }, WORK);
+      const approval = driver.only;
+      expect(driver.cancel('changed our mind').ok).toBe(true);
+      expect(driver.plan).toMatchObject({ state: 'cancelled', terminal: true, cancelReason: 'changed our mind' });
+      expect(taskStateOf(driver.plan)).toBe('canceled');
+      expect(driver.plan.approvals.find(({ id }) => id === approval.id)?.status).toBe('revoked');
+      expect(refusalOf(driver.approve(approval)).kind).toBe('invalid_state');
+      expect(refusalOf(driver.cancel()).details).toMatchObject({ reason: 'TASK_NOT_CANCELABLE' });
+      const { length } = driver.rows;
+      driver.run();
+      expect(driver.rows).toHaveLength(length);
+    },
+  );
 
   it('is refused while the project may already have been written', () => {
     const driver = PlanDriver.make({}, WORK);

@@ -175,6 +175,24 @@ describe('limits in one step', () => {
     expect(world.receiver.distinct('retry')).toBe(1);
   });
 
+  test.each(['../outside.md', '/etc/outside.md', 'a/../../outside.md', 'nul\0.md', `${'long/'.repeat(900)}x.md`, ''])(
+    'a call that would write to %j writes nothing, and says why',
+    async (path) => {
+      const name = `path-${(await world.totalPlans()).toString()}`;
+      const action = await world.addAction({
+        ...script(name, [{ call: { tool: 'write_file', arguments: { path, content: 'x' } } }]),
+        project: 'example',
+        apply: 'project',
+      });
+      const { plan_id } = await world.use(action);
+      const plan = await world.until(plan_id, ({ state }) => !['queued', 'running', 'complete'].includes(state));
+      expect(plan.state).not.toBe('applied');
+      expect((await world.human.call('_cleveragents/plan/diff', { plan_id })).files).toEqual([]);
+      const reason = JSON.stringify([plan.error?.last.message, plan.pending.map((each) => each.reason)]);
+      expect(reason).toContain('arguments.path');
+    },
+  );
+
   test('an unsafe tool is refused under a profile that forbids it, whoever would approve', async () => {
     const action = await world.addAction(script('unsafe', [{ call: { tool: 'test/unsafe', arguments: { url: world.receiver.at('unsafe') } } }]));
     const { plan_id } = await world.use(action);

@@ -125,7 +125,8 @@ export const isWaiting = ({ plan }: PlanSnapshot): boolean => plan.state === 'wa
 
 export const isTerminal = ({ plan }: PlanSnapshot): boolean => plan.terminal;
 
-export const isSettled = (snapshot: PlanSnapshot): boolean => isTerminal(snapshot) || isWaiting(snapshot);
+/** Nothing moves the plan any more but somebody outside. */
+export const isSettled = (snapshot: PlanSnapshot): boolean => isTerminal(snapshot) || isWaiting(snapshot) || snapshot.plan.state === 'errored';
 
 /** Follows the plan until the condition holds; fails with what it saw last. */
 export async function until(principal: Principal, planId: string, holds: (snapshot: PlanSnapshot) => boolean, ms = 15_000): Promise<PlanSnapshot> {
@@ -259,8 +260,18 @@ export function track(principal: Principal, planId: string): void {
 afterEach(async () => {
   const plans = [...TRACKED];
   TRACKED.clear();
-  for (const [planId, principal] of plans) await expectSound(principal, planId);
+  await inTurns(plans, 8, ([planId, principal]) => expectSound(principal, planId));
 });
+
+/** Does something for each item, a few at a time. */
+export async function inTurns<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items];
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+    }),
+  );
+}
 
 /** Chain, replay, snapshot, index, audit trail and alarm of a plan that has come to rest. */
 export async function expectSound(principal: Principal, planId: string): Promise<void> {

@@ -36,7 +36,7 @@ interface TestTool {
 const failures = new Map<string, number>();
 
 const TOOLS: readonly TestTool[] = [
-  { name: 'test/counter', riskClass: 'external_read' },
+  { name: 'test/counter', riskClass: 'external_read', perform: async (args, context) => (msOf(args) > 0 ? takeTime(args, context) : { status: 'succeeded', result: { done: 'test/counter' } }) },
   { name: 'test/priced', riskClass: 'external_read', priceMicroUsd: 100_000 },
   { name: 'test/unsafe', riskClass: 'unsafe', scope: 'workspace' },
   { name: 'test/external_write', riskClass: 'external_write', idempotent: true, perform: takeTime },

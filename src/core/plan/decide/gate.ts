@@ -28,7 +28,10 @@ export function passGate(work: Work, request: GateRequest): 'proceed' | 'ask' | 
   const threshold = plan.policy.thresholds[request.gate];
   const ruled = evaluateGate({ threshold, confidence: request.confidence?.value ?? null, unattended: plan.policy.unattended });
   const outcome = request.alwaysAsk !== undefined && ruled === 'proceed' ? (plan.policy.unattended ? 'fail' : 'ask') : ruled;
-  const reason = request.alwaysAsk !== undefined && ruled === 'proceed' ? request.alwaysAsk.reason : explain(request.gate, threshold, request.confidence, outcome);
+  const reason =
+    request.alwaysAsk !== undefined && ruled === 'proceed'
+      ? request.alwaysAsk.reason
+      : explain(request.gate, threshold, request.confidence, outcome);
   work.emit('gate_decided', SYSTEM, {
     gate: request.gate,
     outcome,
@@ -58,8 +61,14 @@ export function passGate(work: Work, request: GateRequest): 'proceed' | 'ask' | 
   return outcome;
 }
 
+/** For people: the transition first, then the threshold with its meaning, since its name alone misleads. */
 function explain(gate: ThresholdName, threshold: number, confidence: Confidence | null, outcome: string): string {
-  const numbers = threshold === 0 ? 'threshold 0' : threshold === 1 ? 'threshold 1 always asks' : `confidence ${confidence?.value ?? 'none'} against threshold ${threshold}`;
-  const what = `${gate} (${THRESHOLDS[gate]}; ${GATES[gate].transition})`;
-  return outcome === 'proceed' ? `${what}: ${numbers}.` : `${what} needs a human: ${numbers}.`;
+  const because =
+    threshold === 0
+      ? 'it is 0, so it always proceeds'
+      : threshold === 1
+        ? 'it is 1, so it always asks'
+        : `it is ${threshold}, the confidence ${confidence?.value ?? 'unknown'}`;
+  const rule = `threshold ${gate} ("${THRESHOLDS[gate]}"): ${because}`;
+  return outcome === 'proceed' ? `${GATES[gate].transition}: goes on by ${rule}.` : `${GATES[gate].transition}: needs a human by ${rule}.`;
 }

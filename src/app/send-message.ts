@@ -41,7 +41,13 @@ async function receive(request: SendRequest, call: CallContext, services: Servic
   if (!start.ok) return start;
   const answers = readApprovalAnswers(message);
   if (!answers.ok) return answers;
-  const target = await findTarget(message, answers.value.map((answer) => answer.approval_id), start.value !== null, call, services);
+  const target = await findTarget(
+    message,
+    answers.value.map((answer) => answer.approval_id),
+    start.value !== null,
+    call,
+    services,
+  );
   if (!target.ok) return target;
   if (target.value !== null) return toPlan(target.value, request, call, services);
   return toNewPlan(request, start.value, call, services);
@@ -70,7 +76,13 @@ function approvalIdIn(data: JsonValue): JsonValue | undefined {
 }
 
 /** The plan that the message is for, or null when it starts one. */
-async function findTarget(message: Message, approvalIds: readonly string[], starts: boolean, call: CallContext, services: Services): Promise<Result<PlanSnapshot | null, Refusal>> {
+async function findTarget(
+  message: Message,
+  approvalIds: readonly string[],
+  starts: boolean,
+  call: CallContext,
+  services: Services,
+): Promise<Result<PlanSnapshot | null, Refusal>> {
   const { taskId, contextId } = message;
   const named = taskId ?? (contextId?.startsWith(PLAN_CONTEXT) === true ? contextId.slice(PLAN_CONTEXT.length) : undefined);
   if (named !== undefined) {
@@ -88,7 +100,9 @@ async function findTarget(message: Message, approvalIds: readonly string[], star
   if (byApproval !== undefined) {
     const snapshot = isPlanId(byApproval) ? await services.plans.plan(call.principal.org, byApproval).read() : null;
     if (snapshot === null) return err(notFound('approval', approvalIds[0] ?? ''));
-    return contextId === undefined || contextId === snapshot.plan.sessionId ? ok(snapshot) : err(invalidField('message.contextId', 'the approval belongs to a task of another context'));
+    return contextId === undefined || contextId === snapshot.plan.sessionId
+      ? ok(snapshot)
+      : err(invalidField('message.contextId', 'the approval belongs to a task of another context'));
   }
   return contextId === undefined ? ok(null) : findWaiting(contextId, call, services);
 }
@@ -105,10 +119,15 @@ async function findWaiting(contextId: string, call: CallContext, services: Servi
   const atWork = page.value.rows.filter((row) => row.taskState === 'submitted' || row.taskState === 'working');
   const live = new Set([...known, ...atWork].map((row) => row.planId));
   const snapshots = await Promise.all([...live].map((planId) => services.plans.plan(org, planId).read()));
-  const waiting = snapshots.filter((snapshot): snapshot is PlanSnapshot => snapshot !== null && taskStateOf(snapshot.plan) === 'input-required');
+  const waiting = snapshots.filter(
+    (snapshot): snapshot is PlanSnapshot => snapshot !== null && taskStateOf(snapshot.plan) === 'input-required',
+  );
   const [only, second] = waiting;
   if (second === undefined) return ok(only ?? null);
-  const pending = waiting.map(({ plan }) => ({ task_id: plan.id, approval_ids: plan.approvals.filter((each) => each.status === 'pending').map((each) => each.id) }));
+  const pending = waiting.map(({ plan }) => ({
+    task_id: plan.id,
+    approval_ids: plan.approvals.filter((each) => each.status === 'pending').map((each) => each.id),
+  }));
   const names = pending.map((each) => `${each.task_id} (${each.approval_ids.join(', ')})`).join('; ');
   return err(invalidField('message.taskId', `several tasks wait in this context; name one: ${names}`, { waiting: pending }));
 }
@@ -146,7 +165,14 @@ async function toPlan(snapshot: PlanSnapshot, request: SendRequest, call: CallCo
 
 async function toNewPlan(
   request: SendRequest,
-  start: { readonly action: string; readonly arguments?: JsonObject | undefined; readonly project?: string | undefined; readonly automation_profile?: string | undefined; readonly guardrails?: JsonObject | undefined; readonly idempotency_key?: string | undefined } | null,
+  start: {
+    readonly action: string;
+    readonly arguments?: JsonObject | undefined;
+    readonly project?: string | undefined;
+    readonly automation_profile?: string | undefined;
+    readonly guardrails?: JsonObject | undefined;
+    readonly idempotency_key?: string | undefined;
+  } | null,
   call: CallContext,
   services: Services,
 ): Promise<Result<Sent, Refusal>> {
@@ -155,17 +181,23 @@ async function toNewPlan(
   const fallback = start === null ? await services.config.get(call.principal.org, 'org', 'core.default-action') : null;
   const actionName = start?.action ?? (typeof fallback === 'string' ? fallback : null);
   if (actionName === null) {
-    return err(invalidField(`message.metadata.${EXTENSION_URI}.action`, 'names no action, and the org has no core.default-action; name an action'));
+    return err(
+      invalidField(`message.metadata.${EXTENSION_URI}.action`, 'names no action, and the org has no core.default-action; name an action'),
+    );
   }
   const action = await findAction(actionName, call.principal, services);
-  if (!action.ok) return err(invalidField(`message.metadata.${EXTENSION_URI}.action`, `no action is named '${actionName}'`, { action_name: actionName }));
+  if (!action.ok)
+    return err(invalidField(`message.metadata.${EXTENSION_URI}.action`, `no action is named '${actionName}'`, { action_name: actionName }));
   const text = textOfMessage(message);
   const args = validateArguments(action.value, start?.arguments);
   if (!args.ok) return args;
   const reply = services.actors.immediateReply(action.value, args.value, text);
   if (reply !== null) {
     const contextId = message.contextId ?? services.ids.ulid();
-    return ok({ kind: 'reply', message: { messageId: services.ids.ulid(), role: 'agent', parts: [{ kind: 'text', text: reply }], contextId } });
+    return ok({
+      kind: 'reply',
+      message: { messageId: services.ids.ulid(), role: 'agent', parts: [{ kind: 'text', text: reply }], contextId },
+    });
   }
   const key = start?.idempotency_key ?? call.idempotencyKey;
   const parts = contentOf(message.parts);
@@ -203,5 +235,7 @@ function metadataOfMessage(message: Message): JsonObject | null {
 }
 
 function withoutAbsent<T extends object>(value: T | undefined): { readonly [K in keyof T]?: Exclude<T[K], undefined> } | null {
-  return value === undefined ? null : (JSON.parse(JSON.stringify(value)) as { readonly [K in keyof T]?: Exclude<T[K], undefined> } & JsonValue);
+  return value === undefined
+    ? null
+    : (JSON.parse(JSON.stringify(value)) as { readonly [K in keyof T]?: Exclude<T[K], undefined> } & JsonValue);
 }

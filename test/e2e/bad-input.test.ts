@@ -30,7 +30,9 @@ beforeAll(async () => {
   ours = (await world.use('edit-three-files')).plan_id;
   await world.pending(ours);
 
-  await stranger.call('_cleveragents/action/add', { action: { ...action, name: 'theirs', automation_profile: 'manual', arguments: { type: 'object' } } });
+  await stranger.call('_cleveragents/action/add', {
+    action: { ...action, name: 'theirs', automation_profile: 'manual', arguments: { type: 'object' } },
+  });
   await stranger.call('_cleveragents/project/create', { name: 'theirs' });
   await stranger.call('session.create', { session_id: 'theirs' });
   const plan = await stranger.call('_cleveragents/plan/use', { action_name: 'theirs', session_id: 'theirs' });
@@ -156,7 +158,9 @@ describe('the envelope', () => {
   test('nested 65, a thousand or 300,000 deep is refused', async () => {
     for (const depth of [65, 1_000, 300_000]) {
       const nested = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
-      const answer = await send(`{"jsonrpc":"2.0","id":1,"method":"_cleveragents/plan/use","params":{"action_name":"adder","arguments":${nested}}}`);
+      const answer = await send(
+        `{"jsonrpc":"2.0","id":1,"method":"_cleveragents/plan/use","params":{"action_name":"adder","arguments":${nested}}}`,
+      );
       expect(answer.body?.error?.code).toBeOneOf([-32602, -32700]);
     }
   });
@@ -209,26 +213,104 @@ describe('parameters of our own operations', () => {
     ['an unknown action', '_cleveragents/plan/use', { action_name: 'nothing' }, -32001, null],
     ["another org's action", '_cleveragents/plan/use', { action_name: 'theirs' }, -32001, null],
     ['a missing argument', '_cleveragents/plan/use', { action_name: 'adder', arguments: {} }, -32602, 'arguments.count'],
-    ['an argument of the wrong type', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 'one' } }, -32602, 'arguments.count'],
-    ['an argument below its minimum', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 0 } }, -32602, 'arguments.count'],
-    ['an argument that is too long', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1, word: 'toolong' } }, -32602, 'arguments.word'],
-    ['an unknown argument', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1, other: 1 } }, -32602, 'arguments.other'],
+    [
+      'an argument of the wrong type',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 'one' } },
+      -32602,
+      'arguments.count',
+    ],
+    [
+      'an argument below its minimum',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 0 } },
+      -32602,
+      'arguments.count',
+    ],
+    [
+      'an argument that is too long',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1, word: 'toolong' } },
+      -32602,
+      'arguments.word',
+    ],
+    [
+      'an unknown argument',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1, other: 1 } },
+      -32602,
+      'arguments.other',
+    ],
     ['a list as arguments', '_cleveragents/plan/use', { action_name: 'adder', arguments: [] }, -32602, 'arguments'],
     ['deep arguments', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: nested(64) } }, -32602, 'params'],
-    ['an unknown profile', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, automation_profile: 'yolo' }, -32602, 'automation_profile'],
-    ['an unknown profile of the environment', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, environment_profile: 'yolo' }, -32602, 'environment_profile'],
+    [
+      'an unknown profile',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, automation_profile: 'yolo' },
+      -32602,
+      'automation_profile',
+    ],
+    [
+      'an unknown profile of the environment',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, environment_profile: 'yolo' },
+      -32602,
+      'environment_profile',
+    ],
     ['an unknown project', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, project: 'nowhere' }, -32001, null],
     ["another org's project", '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, project: 'theirs' }, -32001, null],
-    ['a tool name that is a number', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, guardrails: { tool_denylist: [5] } }, -32602, 'guardrails.tool_denylist.0'],
-    ['a negative budget', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, guardrails: { max_total_cost: -1 } }, -32602, 'guardrails.max_total_cost'],
-    ['a budget as text', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, guardrails: { tool_budget: '1' } }, -32602, 'guardrails.tool_budget'],
-    ['an unknown limit', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, guardrails: { max_cost: 1 } }, -32602, 'guardrails.max_cost'],
-    ['a session name with a space', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, session_id: 'a b' }, -32602, 'session_id'],
-    ['a reserved session name', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, session_id: `task_${UNKNOWN}` }, -32602, 'session_id'],
-    ['an empty idempotency key', '_cleveragents/plan/use', { action_name: 'adder', arguments: { count: 1 }, idempotency_key: '' }, -32602, 'idempotency_key'],
+    [
+      'a tool name that is a number',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, guardrails: { tool_denylist: [5] } },
+      -32602,
+      'guardrails.tool_denylist.0',
+    ],
+    [
+      'a negative budget',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, guardrails: { max_total_cost: -1 } },
+      -32602,
+      'guardrails.max_total_cost',
+    ],
+    [
+      'a budget as text',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, guardrails: { tool_budget: '1' } },
+      -32602,
+      'guardrails.tool_budget',
+    ],
+    [
+      'an unknown limit',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, guardrails: { max_cost: 1 } },
+      -32602,
+      'guardrails.max_cost',
+    ],
+    [
+      'a session name with a space',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, session_id: 'a b' },
+      -32602,
+      'session_id',
+    ],
+    [
+      'a reserved session name',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, session_id: `task_${UNKNOWN}` },
+      -32602,
+      'session_id',
+    ],
+    [
+      'an empty idempotency key',
+      '_cleveragents/plan/use',
+      { action_name: 'adder', arguments: { count: 1 }, idempotency_key: '' },
+      -32602,
+      'idempotency_key',
+    ],
     ['no plan', '_cleveragents/plan/status', {}, -32602, 'plan_id'],
     ['a plan id that is none', '_cleveragents/plan/status', { plan_id: 'latest' }, -32602, 'plan_id'],
-    ['a plan id of the wrong type', '_cleveragents/plan/status', { plan_id: [ 'x' ] }, -32602, 'plan_id'],
+    ['a plan id of the wrong type', '_cleveragents/plan/status', { plan_id: ['x'] }, -32602, 'plan_id'],
     ['an unknown plan', '_cleveragents/plan/cancel', { plan_id: UNKNOWN }, -32001, null],
     ['a wrong digest', '_cleveragents/plan/apply', { plan_id: UNKNOWN, digest: 'abc' }, -32602, 'digest'],
     ['an unknown phase', '_cleveragents/plan/list', { phase: 'lunch' }, -32602, 'phase'],
@@ -236,10 +318,22 @@ describe('parameters of our own operations', () => {
     ['a fraction as page size', '_cleveragents/plan/list', { page_size: 1.5 }, -32602, 'page_size'],
     ['a page token of nobody', '_cleveragents/plan/list', { page_token: 'x' }, -32602, 'page_token'],
     ['blank guidance', '_cleveragents/plan/prompt', { plan_id: UNKNOWN, guidance: '' }, -32602, 'guidance'],
-    ['an unknown approval', '_cleveragents/approval/decide', { approval_id: `${UNKNOWN}.4`, decision: 'approve', digest: DIGEST }, -32001, null],
+    [
+      'an unknown approval',
+      '_cleveragents/approval/decide',
+      { approval_id: `${UNKNOWN}.4`, decision: 'approve', digest: DIGEST },
+      -32001,
+      null,
+    ],
     ['an approval id that is none', '_cleveragents/approval/decide', { approval_id: 'it', decision: 'approve' }, -32602, 'approval_id'],
     ['an unknown decision', '_cleveragents/approval/decide', { approval_id: `${UNKNOWN}.4`, decision: 'perhaps' }, -32602, 'decision'],
-    ['a grant of nothing', '_cleveragents/approval/decide', { approval_id: `${UNKNOWN}.4`, decision: 'approve', grant: {} }, -32602, 'grant'],
+    [
+      'a grant of nothing',
+      '_cleveragents/approval/decide',
+      { approval_id: `${UNKNOWN}.4`, decision: 'approve', grant: {} },
+      -32602,
+      'grant',
+    ],
     ['an unknown profile', '_cleveragents/profile/show', { name: 'yolo' }, -32001, null],
     ['no document', '_cleveragents/action/add', {}, -32602, 'action'],
     ['a blank name', '_cleveragents/action/add', action({ name: '' }), -32602, 'action.name'],
@@ -248,9 +342,21 @@ describe('parameters of our own operations', () => {
     ['an action that exists', '_cleveragents/action/add', action({ name: 'hello', execute: [{ say: 'hi' }] }), -32005, null],
     ['a tool name that is a number', '_cleveragents/action/add', step({ tool: 5 }), -32602, 'action.execute[0].call.tool'],
     ['a tool name that is null', '_cleveragents/action/add', step({ tool: null }), -32602, 'action.execute[0].call.tool'],
-    ['a tool name that is an object', '_cleveragents/action/add', step({ tool: { name: 'read_file' } }), -32602, 'action.execute[0].call.tool'],
+    [
+      'a tool name that is an object',
+      '_cleveragents/action/add',
+      step({ tool: { name: 'read_file' } }),
+      -32602,
+      'action.execute[0].call.tool',
+    ],
     ['an unknown tool', '_cleveragents/action/add', step({ tool: 'read_mind' }), -32602, 'action.execute[0].call.tool'],
-    ['a schema that is none', '_cleveragents/action/add', action({ arguments: { type: 'objekt' }, execute: [{ say: 'hi' }] }), -32602, 'action.arguments.type'],
+    [
+      'a schema that is none',
+      '_cleveragents/action/add',
+      action({ arguments: { type: 'objekt' }, execute: [{ say: 'hi' }] }),
+      -32602,
+      'action.arguments.type',
+    ],
     ['a path with ..', '_cleveragents/project/commit', commit('../outside'), -32602, 'changes.0.path'],
     ['a path with .. inside', '_cleveragents/project/commit', commit('a/../../outside'), -32602, 'changes.0.path'],
     ['an absolute path', '_cleveragents/project/commit', commit('/etc/passwd'), -32602, 'changes.0.path'],
@@ -261,8 +367,20 @@ describe('parameters of our own operations', () => {
     ['a path with a backslash to read', '_cleveragents/project/file/read', { name: 'example', path: '..\\secret' }, -32602, 'path'],
     ['an unknown file', '_cleveragents/project/file/read', { name: 'example', path: 'nothing.md' }, -32001, null],
     ['a head that has moved', '_cleveragents/project/commit', { ...commit('README.md'), expected_head: DIGEST }, -32004, null],
-    ['a blob that is not base64', '_cleveragents/project/blob/put', { name: 'example', blobs: [{ digest: DIGEST, base64: '?' }] }, -32602, 'blobs.0.base64'],
-    ['a blob with another digest', '_cleveragents/project/blob/put', { name: 'example', blobs: [{ digest: DIGEST, base64: 'aGk=' }] }, -32602, 'blobs.0.digest'],
+    [
+      'a blob that is not base64',
+      '_cleveragents/project/blob/put',
+      { name: 'example', blobs: [{ digest: DIGEST, base64: '?' }] },
+      -32602,
+      'blobs.0.base64',
+    ],
+    [
+      'a blob with another digest',
+      '_cleveragents/project/blob/put',
+      { name: 'example', blobs: [{ digest: DIGEST, base64: 'aGk=' }] },
+      -32602,
+      'blobs.0.digest',
+    ],
     ['an unknown project', '_cleveragents/project/show', { name: 'nowhere' }, -32001, null],
     ['a project name with a slash at the end', '_cleveragents/project/create', { name: 'bad/' }, -32602, 'name'],
     ['a project that exists', '_cleveragents/project/create', { name: 'example' }, -32005, null],
@@ -287,8 +405,22 @@ describe('parameters of our own operations', () => {
 describe.each(['1.0', '0.3'] as const)('messages and tasks in %s', (version) => {
   const isNew = version === '1.0';
   const names = isNew
-    ? { send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask', cancel: 'CancelTask', subscribe: 'SubscribeToTask', list: 'ListTasks' }
-    : { send: 'message/send', stream: 'message/stream', get: 'tasks/get', cancel: 'tasks/cancel', subscribe: 'tasks/resubscribe', list: 'tasks/list' };
+    ? {
+        send: 'SendMessage',
+        stream: 'SendStreamingMessage',
+        get: 'GetTask',
+        cancel: 'CancelTask',
+        subscribe: 'SubscribeToTask',
+        list: 'ListTasks',
+      }
+    : {
+        send: 'message/send',
+        stream: 'message/stream',
+        get: 'tasks/get',
+        cancel: 'tasks/cancel',
+        subscribe: 'tasks/resubscribe',
+        list: 'tasks/list',
+      };
   const text = (value: JsonValue): JsonObject => (isNew ? { text: value } : { kind: 'text', text: value });
   const data = (value: JsonObject): JsonObject => (isNew ? { data: value } : { kind: 'data', data: value });
   const message = (more: JsonObject): JsonObject => ({
@@ -299,7 +431,8 @@ describe.each(['1.0', '0.3'] as const)('messages and tasks in %s', (version) => 
       ...more,
     },
   });
-  const start = (more: JsonObject): JsonObject => message({ metadata: { [EXTENSION_URI]: { action: 'adder', arguments: { count: 1 }, ...more } } });
+  const start = (more: JsonObject): JsonObject =>
+    message({ metadata: { [EXTENSION_URI]: { action: 'adder', arguments: { count: 1 }, ...more } } });
   const ofTask = (method: string, params: JsonValue): Promise<RawAnswer> => call(method, params, versionHeader(version));
   const our = (name: string): string => `message.metadata.${EXTENSION_URI}.${name}`;
 
@@ -323,9 +456,21 @@ describe.each(['1.0', '0.3'] as const)('messages and tasks in %s', (version) => 
     ['an unknown profile', start({ automation_profile: 'yolo' }), our('automation_profile')],
     ['a tool name that is no text', start({ guardrails: { tool_denylist: [null] } }), our('guardrails.tool_denylist.0')],
     ['an unknown project', start({ project: 'nowhere' }), our('project')],
-    ['an answer without a digest', message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'approve' })] }), 'message.parts.0.data.digest'],
-    ['an answer that is none', message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'maybe', digest: DIGEST })] }), 'message.parts.0.data.decision'],
-    ['an answer to nothing', message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'approve', digest: DIGEST })] }), 'message.parts.0.data.approval_id'],
+    [
+      'an answer without a digest',
+      message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'approve' })] }),
+      'message.parts.0.data.digest',
+    ],
+    [
+      'an answer that is none',
+      message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'maybe', digest: DIGEST })] }),
+      'message.parts.0.data.decision',
+    ],
+    [
+      'an answer to nothing',
+      message({ parts: [data({ approval_id: `${UNKNOWN}.1`, decision: 'approve', digest: DIGEST })] }),
+      'message.parts.0.data.approval_id',
+    ],
   ])('%s is refused by send and stream, and starts nothing', async (_what, params, field) => {
     for (const method of [names.send, names.stream]) {
       const answer = await ofTask(method, params);
@@ -374,7 +519,19 @@ describe.each(['1.0', '0.3'] as const)('messages and tasks in %s', (version) => 
 });
 
 test('a foreign plan answers every operation exactly like one that never was', async () => {
-  const methods = ['status', 'diff', 'artifacts', 'tree', 'execute', 'apply', 'cancel', 'guard/show', 'guard/audit', 'guard/audit/verify', 'profile/show'];
+  const methods = [
+    'status',
+    'diff',
+    'artifacts',
+    'tree',
+    'execute',
+    'apply',
+    'cancel',
+    'guard/show',
+    'guard/audit',
+    'guard/audit/verify',
+    'profile/show',
+  ];
   for (const method of methods) {
     const [theirs, unknown] = await Promise.all([
       call(`_cleveragents/plan/${method}`, { plan_id: foreign }),

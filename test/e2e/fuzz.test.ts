@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 /**
  * Every operation that is registered, and every method of both A2A versions, with input of every wrong kind: the answer is always a
  * JSON-RPC response, never an internal error, and the server lives and keeps its promises afterwards.

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 /**
  * Input of every wrong kind, from a seed: a plausible base, made from an operation's own schema, in which a few places are replaced,
  * removed or added. So most of it comes past the first check and meets the code behind.
@@ -116,9 +117,14 @@ function sampleOf(schema: Schema, name: string, known: Known): JsonValue {
   }
 }
 
-type Step = { readonly kind: 'replace' | 'add'; readonly at: number; readonly value: JsonValue } | { readonly kind: 'remove'; readonly at: number };
+type Step =
+  | { readonly kind: 'replace' | 'add'; readonly at: number; readonly value: JsonValue }
+  | { readonly kind: 'remove'; readonly at: number };
 
-const hostile = fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...HOSTILE) }, { weight: 1, arbitrary: fc.jsonValue() as fc.Arbitrary<JsonValue> });
+const hostile = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...HOSTILE) },
+  { weight: 1, arbitrary: fc.jsonValue() as fc.Arbitrary<JsonValue> },
+);
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('replace' as const), at: fc.nat(), value: hostile }) },
@@ -128,7 +134,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** JSON texts made from a base; the same seed gives the same texts. */
 export function hostileTexts(base: JsonValue, { seed, count }: { readonly seed: number; readonly count: number }): readonly string[] {
-  const mutated = fc.oneof({ weight: 3, arbitrary: fc.tuple(step) }, { weight: 1, arbitrary: fc.array(step, { minLength: 2, maxLength: 4 }) }).map((steps) => steps.reduce<JsonValue>(mutate, base));
+  const mutated = fc
+    .oneof({ weight: 3, arbitrary: fc.tuple(step) }, { weight: 1, arbitrary: fc.array(step, { minLength: 2, maxLength: 4 }) })
+    .map((steps) => steps.reduce<JsonValue>(mutate, base));
   const values = fc.sample(fc.oneof({ weight: 1, arbitrary: hostile }, { weight: 9, arbitrary: mutated }), { seed, numRuns: count });
   return values.map(textOf);
 }
@@ -161,7 +169,9 @@ function replaceAt(value: JsonValue, path: Path, by: JsonValue | undefined): Jso
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const items: readonly JsonValue[] = value;
-    return items.flatMap((item, index) => (index !== name ? [item] : rest.length === 0 && by === undefined ? [] : [replaceAt(item, rest, by)]));
+    return items.flatMap((item, index) =>
+      index !== name ? [item] : rest.length === 0 && by === undefined ? [] : [replaceAt(item, rest, by)],
+    );
   }
   const entries = Object.entries(value as JsonObject).filter(([member]) => member !== name || rest.length > 0);
   const changed = entries.map(([member, inner]): [string, JsonValue] => [member, member === name ? replaceAt(inner, rest, by) : inner]);

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 /**
  * SIGKILL of the server at moments that hurt, and a restart on the same folder: plans go on by themselves, no step is done twice, and
  * whatever was acknowledged is there. What happened outside is counted by a receiver that outlives the server.
@@ -7,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { startServer, temporaryFolder } from '../support/server.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
-import { type ActionDocument, makeWorld, type World } from './world.ts';
+import { type ActionDocument, makeWorld, PATIENT, type World } from './world.ts';
 
 /** Of an answer that is never given. */
 const NEVER = new Promise<void>(() => undefined);
@@ -44,16 +45,20 @@ function performed(path: string): readonly unknown[] {
 }
 
 /** Looks at the receiver alone: reading the plan would wake it. */
-const untilAllPerformed = (path: string): Promise<void> =>
-  expect.poll(() => performed(path).length, { timeout: 20_000, interval: 50 }).toBe(STEPS.length);
+const untilAllPerformed = (path: string): Promise<void> => expect.poll(() => performed(path).length, PATIENT).toBe(STEPS.length);
 
 test('killed while calls are under way: one that may be repeated is, under its own idempotency key; one that may not asks a human', async () => {
   const path = 'under-way';
   const once = await world.use('only-once', { arguments: { url: receiver.at('once') } });
-  const arrived = new Promise<void>((done) => receiver.onNext('once', () => (done(), NEVER)));
+  const arrived = new Promise<void>((done) => {
+    receiver.onNext('once', () => {
+      done();
+      return NEVER;
+    });
+  });
   const { plan_id } = await world.use('five-steps', { arguments: { url: receiver.at(path), file: 'kill/under-way.md' } });
   await arrived;
-  await expect.poll(() => receiver.received(path).length).toBe(2);
+  await expect.poll(() => receiver.received(path).length, PATIENT).toBe(2);
   // The third arrives, and the server dies before it is answered.
   await new Promise<void>((killed) => receiver.onNext(path, async () => kill().then(killed)));
   world = await start();
@@ -76,30 +81,33 @@ test('killed while calls are under way: one that may be repeated is, under its o
   expect(receiver.received('once')).toHaveLength(1);
 });
 
-test.each([0, 70])('killed %i ms after a step was answered, three plans finish by themselves and none does anything twice', async (delayMs) => {
-  const plans: { readonly path: string; readonly planId: string }[] = [];
-  // Started one after the other, so that the kill meets each at another place.
-  for (const name of ['a', 'b', 'c']) {
-    const path = `between-${delayMs}-${name}`;
-    const { plan_id } = await world.use('five-steps', { arguments: { url: receiver.at(path), file: `kill/${path}.md` } });
-    plans.push({ path, planId: plan_id });
-  }
-  const last = plans.at(-1)?.path ?? '';
-  await new Promise<void>((arrived) => receiver.onNext(last, arrived));
-  await sleep(delayMs);
-  await kill();
-  const before = plans.map(({ path }) => performed(path));
-  world = await start();
-  for (const [index, { path, planId }] of plans.entries()) {
-    await untilAllPerformed(path);
-    expect(performed(path)).toEqual(STEPS);
-    expect(performed(path).slice(0, before[index]?.length)).toEqual(before[index]);
-    // At most the one step whose outcome was lost was sent again.
-    expect(receiver.received(path).length).toBeLessThanOrEqual(STEPS.length + 1);
-    const { diff } = await world.pending(planId);
-    expect(diff?.files.map((file) => file.path)).toEqual([`kill/${path}.md`]);
-  }
-});
+test.each([0, 70])(
+  'killed %i ms after a step was answered, three plans finish by themselves and none does anything twice',
+  async (delayMs) => {
+    const plans: { readonly path: string; readonly planId: string }[] = [];
+    // Started one after the other, so that the kill meets each at another place.
+    for (const name of ['a', 'b', 'c']) {
+      const path = `between-${delayMs}-${name}`;
+      const { plan_id } = await world.use('five-steps', { arguments: { url: receiver.at(path), file: `kill/${path}.md` } });
+      plans.push({ path, planId: plan_id });
+    }
+    const last = plans.at(-1)?.path ?? '';
+    await new Promise<void>((arrived) => receiver.onNext(last, arrived));
+    await sleep(delayMs);
+    await kill();
+    const before = plans.map(({ path }) => performed(path));
+    world = await start();
+    for (const [index, { path, planId }] of plans.entries()) {
+      await untilAllPerformed(path);
+      expect(performed(path)).toEqual(STEPS);
+      expect(performed(path).slice(0, before[index]?.length)).toEqual(before[index]);
+      // At most the one step whose outcome was lost was sent again.
+      expect(receiver.received(path).length).toBeLessThanOrEqual(STEPS.length + 1);
+      const { diff } = await world.pending(planId);
+      expect(diff?.files.map((file) => file.path)).toEqual([`kill/${path}.md`]);
+    }
+  },
+);
 
 test('killed right after an approval was acknowledged, the approval stands and the apply happens exactly once', async () => {
   const { plan_id } = await world.use('five-steps', { arguments: { url: receiver.at('apply'), file: 'kill/applied.md' } });

@@ -1,11 +1,11 @@
 /** The two official SDK clients behind one small form, so that a story is told once and runs with both. */
-import { type Message as MessageV1, Role, type Part as PartV1, type Task as TaskV1, TaskState } from '@a2a-js/sdk';
+import { type Message as MessageV1, type Part as PartV1, Role, TaskState, type Task as TaskV1 } from '@a2a-js/sdk';
 import { type Client, ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import type { Part as PartV03 } from 'a2a-sdk-0.3';
 import {
-  type Client as ClientV03,
-  ClientFactory as ClientFactoryV03,
   ClientFactoryOptions as ClientFactoryOptionsV03,
+  ClientFactory as ClientFactoryV03,
+  type Client as ClientV03,
   DefaultAgentCardResolver as DefaultAgentCardResolverV03,
   JsonRpcTransportFactory as JsonRpcTransportFactoryV03,
 } from 'a2a-sdk-0.3/client';
@@ -133,7 +133,15 @@ function eventV1(event: EventV1): Shown {
     }
     case 'artifactUpdate': {
       const { taskId, contextId, artifact, metadata } = payload.value;
-      return { kind: 'artifact', taskId, contextId, state: '', ...contentsV1(artifact?.parts ?? []), artifacts: [], plan: planOf(metadata) };
+      return {
+        kind: 'artifact',
+        taskId,
+        contextId,
+        state: '',
+        ...contentsV1(artifact?.parts ?? []),
+        artifacts: [],
+        plan: planOf(metadata),
+      };
     }
     default:
       throw new Error(`a stream event without a payload: ${JSON.stringify(event)}`);
@@ -220,7 +228,15 @@ function anyV03(event: EventV03): Shown {
         plan,
       };
     case 'message':
-      return { kind: 'message', taskId: event.taskId ?? '', contextId: event.contextId ?? '', state: '', ...contentsV03(event.parts), artifacts: [], plan };
+      return {
+        kind: 'message',
+        taskId: event.taskId ?? '',
+        contextId: event.contextId ?? '',
+        state: '',
+        ...contentsV03(event.parts),
+        artifacts: [],
+        plan,
+      };
     case 'status-update': {
       const { taskId, contextId, status } = event;
       return { kind: 'status', taskId, contextId, state: status.state, ...contentsV03(status.message?.parts ?? []), artifacts: [], plan };

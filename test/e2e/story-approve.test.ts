@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 /**
  * The main job from end to end, told by the two official SDK clients: hand over work, watch it stop for a human with its diff, approve
  * exactly that, and find exactly those changes in the project.
@@ -10,7 +11,7 @@ import { ORACLES_PRESENT } from '../a2a/oracles.ts';
 import { temporaryFolder } from '../support/server.ts';
 import { type Outgoing, PEERS, type PeerClient, type Shown } from './peers.ts';
 import { copyRepository, differences, readTree } from './source-tree.ts';
-import { startWorld, type World } from './world.ts';
+import { PATIENT, startWorld, type World } from './world.ts';
 
 /** What the action edits: a line is added to the first, the others are written anew. */
 const EDITED = ['package.json', 'tsconfig.json', 'wrangler.toml'] as const;
@@ -138,7 +139,7 @@ describe.each(PEERS)('with $name', ({ version, connect }) => {
         if (event.state === 'completed') return;
       }
     })();
-    await expect.poll(() => seen.length).toBeGreaterThan(0);
+    await expect.poll(() => seen.length, PATIENT).toBeGreaterThan(0);
     expect(seen[0]).toMatchObject({ taskId: waiting.taskId, state: 'input-required' });
     await human.send({ taskId: waiting.taskId, data: approvalOf(waiting.data[0]), blocking: false });
     await watching;
@@ -148,16 +149,19 @@ describe.each(PEERS)('with $name', ({ version, connect }) => {
   test('a send that does not block answers at once, and polling finds the rest', async () => {
     const first = await agent.send({ ...startOf(`edit-${version}`, { word: 'polled' }), blocking: false });
     expect(first.kind).toBe('task');
-    await expect.poll(async () => (await agent.get(first.taskId)).state).toBe('input-required');
+    await expect.poll(async () => (await agent.get(first.taskId)).state, PATIENT).toBe('input-required');
     const { data } = await agent.get(first.taskId);
     await human.send({ taskId: first.taskId, data: approvalOf(data[0]), blocking: false });
-    await expect.poll(async () => (await agent.get(first.taskId)).state).toBe('completed');
+    await expect.poll(async () => (await agent.get(first.taskId)).state, PATIENT).toBe('completed');
   });
 
   test('a refused diff leaves the project as it is', async () => {
     const head = await world.headOf(project);
     const waiting = await agent.send(startOf(`edit-${version}`, { word: 'unwanted' }));
-    const refused = await human.send({ taskId: waiting.taskId, data: { ...approvalOf(waiting.data[0]), decision: 'deny', reason: 'Not this' } });
+    const refused = await human.send({
+      taskId: waiting.taskId,
+      data: { ...approvalOf(waiting.data[0]), decision: 'deny', reason: 'Not this' },
+    });
     expect(refused.state).toBe('input-required');
     expect(await agent.cancel(waiting.taskId)).toMatchObject({ state: 'canceled' });
     expect(await world.headOf(project)).toBe(head);

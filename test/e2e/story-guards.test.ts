@@ -1,9 +1,10 @@
 /** Guards, budgets and cancellation of real plans on a real server; what a tool did outside is counted by its receiver. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { PEERS, type PeerClient } from './peers.ts';
-import { type ActionDocument, startWorld, type World } from './world.ts';
+import { type ActionDocument, PATIENT, post, type RawAnswer, startWorld, type World } from './world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -71,7 +72,12 @@ describe.each(PEERS)('over $name', ({ version, connect }) => {
     const action = await world.addAction(
       script(path, [
         { call: { tool: 'write_file', arguments: { path: 'kept.md', content: 'finished before the money ended\n' } } },
-        { calls: Array.from({ length: 5 }, (_, index) => ({ tool: 'test/priced', arguments: { url: world.receiver.at(path), label: `${index}` } })) },
+        {
+          calls: Array.from({ length: 5 }, (_, index) => ({
+            tool: 'test/priced',
+            arguments: { url: world.receiver.at(path), label: `${index}` },
+          })),
+        },
       ]),
     );
     const waiting = await agent.send({ text: 'Spend', start: { action, guardrails: { max_total_cost: 0.3 } } });
@@ -86,7 +92,9 @@ describe.each(PEERS)('over $name', ({ version, connect }) => {
     const { patch } = await world.human.call('_cleveragents/plan/diff', { plan_id: waiting.taskId });
     expect(patch).toContain('+finished before the money ended');
 
-    await expect(agent.send({ taskId: waiting.taskId, data: { ...answerTo(waiting.data[0]), grant: { cost_usd: 100 } } })).rejects.toThrow();
+    await expect(
+      agent.send({ taskId: waiting.taskId, data: { ...answerTo(waiting.data[0]), grant: { cost_usd: 100 } } }),
+    ).rejects.toThrow();
     const done = await human.send({ taskId: waiting.taskId, data: { ...answerTo(waiting.data[0]), grant: { cost_usd: 0.2 } } });
     expect(done).toMatchObject({ state: 'completed', plan: { spent_usd: 0.5, remaining_usd: { plan: 0 } } });
     expect(world.receiver.received(path)).toHaveLength(5);
@@ -106,7 +114,7 @@ describe.each(PEERS)('over $name', ({ version, connect }) => {
     const watching = (async () => {
       for await (const event of agent.subscribe(started.taskId)) if (event.state !== '') events.push(event.state);
     })();
-    await expect.poll(() => world.receiver.received(path).length).toBe(1);
+    await expect.poll(() => world.receiver.received(path).length, PATIENT).toBe(1);
     expect((await agent.get(started.taskId)).state).toBe('working');
 
     const canceled = await agent.cancel(started.taskId);
@@ -115,8 +123,7 @@ describe.each(PEERS)('over $name', ({ version, connect }) => {
     expect(events.at(-1)).toBe('canceled');
     // The official clients turn -32002 into an error of theirs; the wire is looked at below.
     await expect(agent.cancel(started.taskId)).rejects.toThrow();
-    const raw = await rawCancel(version, started.taskId);
-    expect(raw).toMatchObject({ error: { code: -32002 } });
+    expect((await raw('cancel', { id: started.taskId })).body?.error?.code).toBe(-32002);
 
     await sleep(1700);
     const after = await world.status(started.taskId);
@@ -127,25 +134,58 @@ describe.each(PEERS)('over $name', ({ version, connect }) => {
     await expect(human.send({ taskId: started.taskId, text: 'go on' })).rejects.toThrow();
   });
 
-  async function rawCancel(protocol: string, id: string): Promise<unknown> {
-    const { url, agent_key: key } = world.server.connection;
-    const method = protocol === '1.0' ? 'CancelTask' : 'tasks/cancel';
-    const response = await fetch(`${url}/a2a`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...(protocol === '1.0' ? { 'a2a-version': '1.0' } : {}) },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id } }),
+  test('ten sends of one message under one Idempotency-Key make one task, and another message under that key none', async () => {
+    const path = `repeated-${version}`;
+    const action = await world.addAction(script(path, [{ call: { tool: 'test/counter', arguments: { url: world.receiver.at(path) } } }]));
+    const before = await world.totalPlans();
+    const sent = (text: string) => ({
+      message: {
+        ...(version === '1.0'
+          ? { role: 'ROLE_USER', parts: [{ text }] }
+          : { kind: 'message', role: 'user', parts: [{ kind: 'text', text }] }),
+        messageId: 'm',
+        metadata: { [EXTENSION_URI]: { action } },
+      },
     });
-    return response.json();
+    const key = { 'idempotency-key': `key-${version}` };
+    const answers = await Promise.all(Array.from({ length: 10 }, () => raw('send', sent('Count'), key)));
+    const ids = answers.map(({ body }) => {
+      const result = (body?.result ?? {}) as { id?: string; task?: { id: string } };
+      return result.task?.id ?? result.id;
+    });
+    expect(new Set(ids).size).toBe(1);
+    expect(await world.totalPlans()).toBe(before + 1);
+    await world.until(ids[0] ?? '', (plan) => plan.state === 'applied');
+    expect(world.receiver.received(path)).toHaveLength(1);
+    expect((await raw('send', sent('Count again'), key)).body?.error?.code).toBe(-32602);
+    expect(await world.totalPlans()).toBe(before + 1);
+  });
+
+  function raw(operation: 'send' | 'cancel', params: object, headers: Readonly<Record<string, string>> = {}): Promise<RawAnswer> {
+    const { url, agent_key: key } = world.server.connection;
+    const method = version === '1.0' ? { send: 'SendMessage', cancel: 'CancelTask' } : { send: 'message/send', cancel: 'tasks/cancel' };
+    return post(url, JSON.stringify({ jsonrpc: '2.0', id: 1, method: method[operation], params }), {
+      authorization: `Bearer ${key}`,
+      ...(version === '1.0' ? { 'a2a-version': '1.0' } : {}),
+      ...headers,
+    });
   }
 });
 
 describe('limits in one step', () => {
   test('50 priced calls of $0.10 in one batch against a cap of $1.00 admit exactly ten', async () => {
-    const calls = Array.from({ length: 50 }, (_, index) => ({ tool: 'test/priced', arguments: { url: world.receiver.at('fifty'), label: `${index}` } }));
+    const calls = Array.from({ length: 50 }, (_, index) => ({
+      tool: 'test/priced',
+      arguments: { url: world.receiver.at('fifty'), label: `${index}` },
+    }));
     const action = await world.addAction(script('fifty', [{ calls }]));
     const { plan_id } = await world.use(action, { guardrails: { tool_budget: 1 } });
     const approval = await world.pending(plan_id);
-    expect(approval).toMatchObject({ kind: 'limit', guard: 'budget_cap', reason: expect.stringContaining('Budget cap exceeded: $1.10 > $1.00.') });
+    expect(approval).toMatchObject({
+      kind: 'limit',
+      guard: 'budget_cap',
+      reason: expect.stringContaining('Budget cap exceeded: $1.10 > $1.00.'),
+    });
     const settled = await world.until(plan_id, (plan) => plan.budget.reserved_usd === 0);
     expect(settled.budget).toMatchObject({ spent_usd: 1, remaining_usd: 0 });
     expect(world.receiver.received('fifty')).toHaveLength(10);
@@ -153,7 +193,10 @@ describe('limits in one step', () => {
   });
 
   test('20 approvals of one limit sent at once raise it once', async () => {
-    const calls = Array.from({ length: 6 }, (_, index) => ({ tool: 'test/priced', arguments: { url: world.receiver.at('race'), label: `${index}` } }));
+    const calls = Array.from({ length: 6 }, (_, index) => ({
+      tool: 'test/priced',
+      arguments: { url: world.receiver.at('race'), label: `${index}` },
+    }));
     const action = await world.addAction(script('race', [{ calls }]));
     const { plan_id } = await world.use(action, { guardrails: { tool_budget: 0.1 } });
     const approval = await world.pending(plan_id);
@@ -194,7 +237,9 @@ describe('limits in one step', () => {
   );
 
   test('an unsafe tool is refused under a profile that forbids it, whoever would approve', async () => {
-    const action = await world.addAction(script('unsafe', [{ call: { tool: 'test/unsafe', arguments: { url: world.receiver.at('unsafe') } } }]));
+    const action = await world.addAction(
+      script('unsafe', [{ call: { tool: 'test/unsafe', arguments: { url: world.receiver.at('unsafe') } } }]),
+    );
     const { plan_id } = await world.use(action);
     await world.until(plan_id, (plan) => plan.state !== 'running' && plan.state !== 'queued');
     await sleep(200);

@@ -22,7 +22,12 @@ export interface TwoOrgs {
 export async function startTwoOrgs(): Promise<TwoOrgs> {
   const stateDir = await temporaryFolder();
   const log: string[] = [];
-  const local = await startLocalServer({ stateDir, port: 0, bundlePath: await ensureWorkerBuilt(TEST_BUILD), log: (line) => log.push(line) });
+  const local = await startLocalServer({
+    stateDir,
+    port: 0,
+    bundlePath: await ensureWorkerBuilt(TEST_BUILD),
+    log: (line) => log.push(line),
+  });
   const d1 = await local.d1();
   const { org, key, agent_key } = await seedDevelopment({ url: local.url, d1 });
   const strangerKey = await addPerson(d1, 'other');

@@ -14,6 +14,9 @@ import { type Receiver, startReceiver } from './receiver.ts';
 
 export type ActionDocument = ParamsInputOf<'_cleveragents/action/add'>['action'];
 
+/** For `expect.poll`: slow machines get their time, fast ones do not wait. */
+export const PATIENT = { timeout: 20_000, interval: 25 } as const;
+
 /** What the stories need of a server, however it was started. */
 export type RunningServer = Pick<TestServer, 'connection' | 'stop'>;
 
@@ -95,7 +98,11 @@ export function makeWorld<S extends RunningServer>(server: S, receiver: Receiver
       return plans.length;
     },
     headOf: async (name) => (await human.call('_cleveragents/project/show', { name })).head,
-    agents: (args) => runAgents(args, { url, key }),
+    agents: async (args) => {
+      const { code, stdout, stderr } = await runAgents(args, { url, key });
+      if (code !== 0) throw new Error(`agents ${args.join(' ')} ended with ${code}\n${stdout}\n${stderr}`);
+      return stdout;
+    },
     stop: async () => {
       await server.stop();
       await receiver.close();
@@ -123,9 +130,18 @@ async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>)
   return results;
 }
 
-async function runAgents(args: readonly string[], { url, key }: { readonly url: string; readonly key: string }): Promise<string> {
-  const child = spawn(process.execPath, [join(REPOSITORY, 'bin/agents.mjs'), ...args, '--url', url, '--key', key], {
+/** How a command of the `agents` program ended. */
+export interface AgentsRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The `agents` program as a person runs it who has told his shell where the server is. */
+export async function runAgents(args: readonly string[], { url, key }: { readonly url: string; readonly key: string }): Promise<AgentsRun> {
+  const child = spawn(process.execPath, [join(REPOSITORY, 'bin/agents.mjs'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, CLEVERAGENTS_URL: url, CLEVERAGENTS_SERVER_TOKEN: key },
   });
   let stdout = '';
   let stderr = '';
@@ -136,8 +152,7 @@ async function runAgents(args: readonly string[], { url, key }: { readonly url: 
     stderr += chunk;
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`agents ${args.join(' ')} ended with ${code}\n${stdout}\n${stderr}`);
-  return stdout;
+  return { code, stdout, stderr };
 }
 
 export interface RawAnswer {

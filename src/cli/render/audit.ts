@@ -13,11 +13,18 @@ export function renderAudit(trail: ResultOf<'_cleveragents/plan/guard/audit'>, s
     oneLine(entry.guard_name),
     oneLine(entry.event_type),
     oneLine(`${entry.actor.kind}:${entry.actor.name ?? entry.actor.id}`),
+    clip(oneLine(subjectOf(entry)), 40),
     clip(oneLine(entry.reason ?? ''), 100),
   ];
-  const shown = table(['seq', 'time', 'result', 'guard', 'event', 'actor', 'reason'], trail.entries.map(row), style);
+  const shown = table(['seq', 'time', 'result', 'guard', 'event', 'actor', 'subject', 'reason'], trail.entries.map(row), style);
   const more = trail.next_after_seq === undefined ? '' : `; more with --after-seq ${trail.next_after_seq}`;
   return `${shown}\n${style.paint('dim', `${totals}${more}`)}`;
+}
+
+/** What a decision was about, in the order in which its context names it best. */
+function subjectOf({ context }: AuditEntryView): string {
+  const named = ['tool', 'approval_id', 'call_id', 'chosen', 'action'].map((member) => context[member]);
+  return named.find((value): value is string => typeof value === 'string' && value !== '') ?? '';
 }
 
 /** Whether the chain holds, in one line. */

@@ -188,13 +188,15 @@ function cap(origin: PolicyOrigin, field: string, usd: number | null | undefined
   return { value: parsed.ok ? parsed.value : 0, field, origin };
 }
 
-/** The smallest candidate; on a tie the first, so that the field named does not depend on chance. */
+/** The smallest candidate; on a tie the org's, which nothing overrides, else the first, so that the field named does not depend on chance. */
 function strictest(candidates: readonly (Candidate | null)[]): Limit | null {
   let bound: Candidate | null = null;
   let ceiling: number | null = null;
   for (const candidate of candidates) {
     if (candidate === null) continue;
-    if (bound === null || candidate.value < bound.value) bound = candidate;
+    const isTie = bound !== null && candidate.value === bound.value;
+    if (bound === null || candidate.value < bound.value || (isTie && candidate.origin === 'org' && bound.origin !== 'org'))
+      bound = candidate;
     if (candidate.origin === 'org') ceiling = ceiling === null ? candidate.value : Math.min(ceiling, candidate.value);
   }
   return bound === null ? null : { ...bound, ceiling };

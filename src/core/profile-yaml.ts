@@ -37,7 +37,7 @@ export function readProfileYaml(text: string, field = 'yaml'): Result<YamlDocume
   const lines = new LineCounter();
   const document = parseDocument(text, {
     ...{ version: '1.2', schema: 'core', strict: true, uniqueKeys: true, stringKeys: true, merge: false },
-    ...{ prettyErrors: false, logLevel: 'silent', lineCounter: lines },
+    ...{ prettyErrors: false, logLevel: 'error', lineCounter: lines },
   } as const);
   const at = (offset: number, message: string): FieldIssue => ({ field, message: `line ${lines.linePos(offset).line}: ${message}` });
   const problems = [...document.errors, ...document.warnings].map(({ pos, message }) => at(pos[0], clip(message)));
@@ -54,10 +54,9 @@ export function readProfileYaml(text: string, field = 'yaml'): Result<YamlDocume
   return ok({
     value,
     lineOf: (path) => {
-      const offset = spellings(path)
-        .map((spelling) => offsetOf(document.contents, spelling))
-        .find((found) => found !== null);
-      return offset === undefined || offset === null ? null : lines.linePos(offset).line;
+      const found = spellings(path).map((spelling) => memberAt(document.contents, spelling));
+      const member = found.find((each) => each?.isExact) ?? found.find((each) => each !== null);
+      return member === undefined || member === null ? null : lines.linePos(member.offset).line;
     },
   });
 }
@@ -102,14 +101,21 @@ function spellings(path: string): readonly string[] {
   return [path, ...bare, ...plural];
 }
 
-/** Offset of the member of a node that a dotted path names; of its nearest container that is in the text; null when not even that is. */
-function offsetOf(node: unknown, path: string): number | null {
+interface Member {
+  readonly offset: number;
+  /** Whether it is the member itself, or only what it would stand in. */
+  readonly isExact: boolean;
+}
+
+/** Where the member of a node that a dotted path names stands, or its nearest container that is in the text; null when not even that is. */
+function memberAt(node: unknown, path: string): Member | null {
   if (isMap(node)) {
     for (const { key, value } of node.items) {
       if (!isScalar(key)) continue;
       const name = String(key.value);
-      if (path === name) return key.range?.[0] ?? null;
-      if (path.startsWith(`${name}.`)) return offsetOf(value, path.slice(name.length + 1)) ?? key.range?.[0] ?? null;
+      const own = key.range?.[0] ?? 0;
+      if (path === name) return { offset: own, isExact: true };
+      if (path.startsWith(`${name}.`)) return memberAt(value, path.slice(name.length + 1)) ?? { offset: own, isExact: false };
     }
     return null;
   }
@@ -117,5 +123,6 @@ function offsetOf(node: unknown, path: string): number | null {
   const [index = '', ...rest] = path.split('.');
   const item: unknown = node.items[Number(index)];
   if (!isScalar(item) && !isMap(item) && !isSeq(item)) return null;
-  return (rest.length === 0 ? null : offsetOf(item, rest.join('.'))) ?? item.range?.[0] ?? null;
+  const own = { offset: item.range?.[0] ?? 0, isExact: rest.length === 0 };
+  return own.isExact ? own : (memberAt(item, rest.join('.')) ?? own);
 }

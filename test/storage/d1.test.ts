@@ -8,8 +8,10 @@ import { makeAuditStore } from '../../src/storage/d1/audit-store.ts';
 import { makeConfigStore } from '../../src/storage/d1/config-store.ts';
 import { makeIdempotencyStore } from '../../src/storage/d1/idempotency-store.ts';
 import { makeKeyStore } from '../../src/storage/d1/key-store.ts';
+import { makeOrgPolicyStore } from '../../src/storage/d1/org-policy-store.ts';
 import { makeOrgStore } from '../../src/storage/d1/org-store.ts';
 import { makePlanIndex } from '../../src/storage/d1/plan-index.ts';
+import { makeProfileStore } from '../../src/storage/d1/profile-store.ts';
 import { makeProjectStore } from '../../src/storage/d1/project-store.ts';
 import * as schema from '../../src/storage/d1/schema.ts';
 import { makeSessionStore } from '../../src/storage/d1/session-store.ts';
@@ -21,6 +23,8 @@ portSuite('D1', {
   orgs: makeOrgStore(db),
   keys: makeKeyStore(db),
   actions: makeActionStore(db),
+  profiles: makeProfileStore(db),
+  orgPolicies: makeOrgPolicyStore(db),
   projects: makeProjectStore(db),
   sessions: makeSessionStore(db),
   config: makeConfigStore(db),

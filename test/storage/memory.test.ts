@@ -1,4 +1,5 @@
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
+import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
   makeMemoryActionStore,
   makeMemoryConfigStore,
@@ -14,6 +15,8 @@ portSuite('memory', {
   orgs: makeMemoryOrgStore(),
   keys: makeMemoryKeyStore(),
   actions: makeMemoryActionStore(),
+  profiles: makeMemoryProfileStore(),
+  orgPolicies: makeMemoryOrgPolicyStore(),
   projects: makeMemoryProjectStore(),
   sessions: makeMemorySessionStore(),
   config: makeMemoryConfigStore(),

@@ -12,7 +12,10 @@ import type {
   KeyRecord,
   KeyStore,
   NamedDocument,
+  OrgPolicyStore,
   PlanIndex,
+  ProfileStore,
+  ProfileVersion,
   ProjectStore,
   SessionRecord,
   SessionStore,
@@ -24,6 +27,8 @@ export interface Stores {
   readonly orgs: OrgStore;
   readonly keys: KeyStore;
   readonly actions: ActionStore;
+  readonly profiles: ProfileStore;
+  readonly orgPolicies: OrgPolicyStore;
   readonly projects: ProjectStore;
   readonly sessions: SessionStore;
   readonly config: ConfigStore;
@@ -119,6 +124,75 @@ export function portSuite(adapter: string, stores: Stores): void {
       for (const [name, mark] of Object.entries(marks)) await stores.actions.add(actionOf(org, name, { public: mark }));
       const mine = (await stores.actions.listPublic()).filter((action) => action.org === org);
       expect(mine).toEqual([actionOf(org, 'open', { public: true })]);
+    });
+  });
+
+  describe(`${adapter}: profiles`, () => {
+    const versionOf = (org: string, name: string, version: number, rest: Partial<ProfileVersion> = {}): ProfileVersion => ({
+      ...{ org, name, version, document: { name, edit_code: 0.5, safety: { nothing: null } }, defaulted: ['approve_plan'] },
+      ...{ createdAt: at(1), savedAt: at(version), savedBy: 'key', ...rest },
+    });
+
+    it('answers the newest version, whole, and every earlier one', async () => {
+      const org = newOrg();
+      const versions = [1, 2, 3].map((version) => versionOf(org, 'ns/p', version, { document: { version } }));
+      for (const version of versions) expect(await stores.profiles.save(version)).toBe(true);
+      expect(await stores.profiles.latest(org, 'ns/p')).toEqual(versions[2]);
+      expect(await stores.profiles.versions(org, 'ns/p')).toEqual(versions);
+    });
+
+    it('gives each version number once and keeps what has it', async () => {
+      const org = newOrg();
+      const first = versionOf(org, 'p', 1);
+      const saved = await Promise.all([stores.profiles.save(first), stores.profiles.save({ ...first, document: {}, savedBy: 'other' })]);
+      expect(saved).toEqual([true, false]);
+      expect(await stores.profiles.versions(org, 'p')).toEqual([first]);
+    });
+
+    it('keeps a deletion as a version, which is not listed', async () => {
+      const org = newOrg();
+      await stores.profiles.save(versionOf(org, 'gone', 1));
+      const deletion = versionOf(org, 'gone', 2, { document: null, defaulted: [] });
+      await stores.profiles.save(deletion);
+      expect(await stores.profiles.latest(org, 'gone')).toEqual(deletion);
+      expect(await stores.profiles.list(org)).toEqual([]);
+    });
+
+    it('lists the newest of each name of the org, by name, whatever other names and orgs have', async () => {
+      const org = newOrg();
+      const other = newOrg();
+      for (const row of [versionOf(org, 'b', 1), versionOf(org, 'b', 2), versionOf(org, 'a', 1), versionOf(org, 'c', 1)]) {
+        await stores.profiles.save(row);
+      }
+      for (const version of [1, 2, 3, 4, 5]) await stores.profiles.save(versionOf(other, 'a', version));
+      await stores.profiles.save(versionOf(org, 'c', 2, { document: null }));
+      await stores.profiles.save(versionOf(org, 'c', 3));
+      expect((await stores.profiles.list(org)).map(({ name, version }) => [name, version])).toEqual([
+        ['a', 1],
+        ['b', 2],
+        ['c', 3],
+      ]);
+      expect(await stores.profiles.latest(newOrg(), 'a')).toBeNull();
+      expect(await stores.profiles.latest(org, 'A')).toBeNull();
+      expect(await stores.profiles.versions(newOrg(), 'a')).toEqual([]);
+    });
+  });
+
+  describe(`${adapter}: policy floors`, () => {
+    it('answers the newest version of the org, and gives each number once', async () => {
+      const org = newOrg();
+      const row = (version: number) => ({
+        org,
+        version,
+        policy: { guardrails: { max_steps: version } },
+        savedAt: at(version),
+        savedBy: 'key',
+      });
+      expect(await stores.orgPolicies.latest(org)).toBeNull();
+      for (const version of [1, 2]) expect(await stores.orgPolicies.save(row(version))).toBe(true);
+      expect(await stores.orgPolicies.save({ ...row(2), policy: {} })).toBe(false);
+      expect(await stores.orgPolicies.latest(org)).toEqual(row(2));
+      expect(await stores.orgPolicies.latest(newOrg())).toBeNull();
     });
   });
 

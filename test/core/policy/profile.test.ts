@@ -213,6 +213,14 @@ describe('a profile document', () => {
     expect(fieldsOf(document, workspace)).toEqual(['safety.require_sandbox', 'safety.require_checkpoints']);
   });
 
+  it('is refused when it is longer than a plan can hold', () => {
+    const long = Array.from({ length: 900 }, (_, n) => `a-rather-long-name-${n}`);
+    expect(parseProfile({ name: 'mine', guard: { tool_denylist: long } }, CONTEXT)).toMatchObject({
+      ok: false,
+      error: { kind: 'too_large' },
+    });
+  });
+
   it('reads back what it printed', () => {
     const { profile } = accept({ name: 'mine', extends: 'ci', edit_code: 0.5, guard: { tool_denylist: ['x'] } });
     expect(accept(JSON.parse(JSON.stringify(profile))).profile).toEqual(profile);
@@ -250,6 +258,23 @@ describe('extends', () => {
     expect(accept({ name: 'mine', extends: 'auto' }).profile.unattended).toBeUndefined();
   });
 
+  it.each<[object, string]>([
+    [{ unattended: true }, 'unattended'],
+    [{ extends: 'auto', unattended: true }, 'unattended'],
+    [{ extends: 'ci', unattended: false }, 'unattended'],
+    [{ extends: 'ci', unattended: 'yes' }, 'unattended'],
+  ])('of ci is the only way to that, and there is no way back: %j', (document, field) => {
+    expect(fieldsOf({ name: 'mine', ...document })).toEqual([field]);
+  });
+
+  it('of a profile that extends ci has it too, and a document that says so in full is the same', () => {
+    const base = accept({ name: 'strict-ci', extends: 'ci' }).profile;
+    const context = { lookup: (name: string) => (name === 'strict-ci' ? base : null) };
+    expect(accept({ name: 'mine', extends: 'strict-ci' }, context).profile.unattended).toBe(true);
+    expect(accept({ name: 'mine', extends: 'strict-ci', unattended: true }, context).profile.unattended).toBe(true);
+    expect(accept({ name: 'mine', unattended: false }).profile).not.toHaveProperty('unattended');
+  });
+
   it('keeps the guard of the base when the document has none, drops it when it says null', () => {
     const base = accept({ name: 'base', guard: { max_total_cost: 9 } }).profile;
     const context = { lookup: () => base };
@@ -260,6 +285,8 @@ describe('extends', () => {
   it('of an unknown profile lists the valid names', () => {
     const message = issuesOf({ name: 'mine', extends: 'balancd' })[0]?.message ?? '';
     for (const name of BUILTIN_PROFILE_NAMES) expect(message).toContain(name);
+    const context = { lookup: () => null, names: ['auto', 'acme/own'] };
+    expect(issuesOf({ name: 'mine', extends: 'balancd' }, context)[0]?.message).toContain('acme/own');
   });
 });
 

@@ -5,26 +5,35 @@ import { err, ok, type Result } from '../core/result.ts';
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /**
- * The body as text. Refused as `too_large` before anything is read where Content-Length says so, else as soon as the limit is passed;
- * never holds more than the limit. Text that is not UTF-8, and a body that breaks off, are refused as no JSON.
+ * A body that is too large is read on to its end, and thrown away, up to this size. A server that closes while its client still writes
+ * resets the connection, and the client never sees why.
+ */
+const MAX_DISCARDED_BYTES = 4 * MAX_BODY_BYTES;
+
+/**
+ * The body as text. Refused as `too_large` once the limit is passed; never holds more than the limit. What is announced to be larger
+ * than what is worth throwing away is refused before anything is read. Text that is not UTF-8, and a body that breaks off, are refused
+ * as no JSON.
  */
 export async function readBody(request: Request, limitBytes: number = MAX_BODY_BYTES): Promise<Result<string, Refusal>> {
   const announced = Number(request.headers.get('content-length') ?? 0);
-  if (announced > limitBytes) return err(tooLarge(limitBytes));
+  if (announced > MAX_DISCARDED_BYTES) return err(tooLarge(limitBytes));
   if (request.body === null) return ok('');
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
-  const parts: string[] = [];
+  let parts: string[] = [];
   let sizeBytes = 0;
   try {
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
       sizeBytes += chunk.value.byteLength;
-      if (sizeBytes > limitBytes) {
+      if (sizeBytes > MAX_DISCARDED_BYTES) {
         await reader.cancel();
-        return err(tooLarge(limitBytes));
+        break;
       }
-      parts.push(decoder.decode(chunk.value, { stream: true }));
+      if (Math.max(announced, sizeBytes) > limitBytes) parts = [];
+      else parts.push(decoder.decode(chunk.value, { stream: true }));
     }
+    if (sizeBytes > limitBytes) return err(tooLarge(limitBytes));
     parts.push(decoder.decode());
     return ok(parts.join(''));
   } catch {

@@ -2,7 +2,6 @@
  * Bad input over real HTTP: each gets the right code and a message that names the field, and changes nothing. What is wrong is said in
  * the words of the caller's version; nothing is ever an internal error.
  */
-import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import type { ProtocolVersion } from '../../src/a2a/version.ts';
@@ -89,37 +88,6 @@ async function send(body: string, more: Readonly<Record<string, string>> = {}): 
 const call = (method: string, params: JsonValue, more: Readonly<Record<string, string>> = {}): Promise<RawAnswer> =>
   send(JSON.stringify({ jsonrpc: '2.0', id: 'x', method, params }), more);
 
-/**
- * The server answers a body that is too large without reading it to its end, and closes. `fetch` then often sees only that it could not
- * write; this reads the answer that is there all the same.
- */
-async function postWhole(body: string, headers: Readonly<Record<string, string>>): Promise<Pick<RawAnswer, 'status' | 'body'>> {
-  const { url, key } = orgs.world.server.connection;
-  const target = new URL('/a2a', url);
-  const socket = connect(Number(target.port), target.hostname);
-  const answered = new Promise<string>((done) => {
-    let text = '';
-    socket.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk;
-      if (text.endsWith('}')) done(text);
-    });
-    socket.on('close', () => done(text));
-    socket.on('error', () => done(text));
-  });
-  const lines = [
-    'POST /a2a HTTP/1.1',
-    `host: ${target.host}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(body)}`,
-    `authorization: Bearer ${key}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-  ];
-  socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
-  const [head = '', ...rest] = (await answered).split('\r\n\r\n');
-  socket.destroy();
-  return { status: Number(head.split(' ')[1]), body: JSON.parse(rest.join('')) as RawAnswer['body'] };
-}
-
 /** The fields that an error names, in whichever shape its version has. */
 function fieldsOf({ body }: RawAnswer): readonly string[] {
   const data = body?.error?.data;
@@ -167,8 +135,8 @@ describe('the envelope', () => {
 
   test.each(['1.0', '0.3'] as const)('of 5 MB is refused with 413 in %s', async (version) => {
     const method = version === '1.0' ? 'SendMessage' : 'message/send';
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { message: 'x'.repeat(5_000_000) } });
-    const answer = await postWhole(body, versionHeader(version));
+    // A real client: it writes all of it, and then has to find the answer.
+    const answer = await call(method, { message: 'x'.repeat(5_000_000) }, versionHeader(version));
     expect(answer.status).toBe(413);
     expect(answer.body?.error?.code).toBe(-32600);
     expect(answer.body?.error?.message).toContain('larger than 4194304 bytes');

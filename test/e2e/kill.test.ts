@@ -155,7 +155,7 @@ test('everything that was acknowledged a moment before a kill is there after it'
     human.call('_cleveragents/action/add', { action: { ...onlyOnce(), name: 'before-the-kill' } }),
     agent.call('_cleveragents/plan/use', { action_name: 'hello', idempotency_key: 'before-the-kill' }),
     human.call('_cleveragents/project/create', { name: 'before-the-kill' }),
-    human.call('_cleveragents/config/set', { key: 'core.default-action', value: 'before-the-kill' }),
+    human.call('_cleveragents/config/set', { key: 'core.default-action', value: 'hello' }),
   ]);
   const connection = world.server.connection;
   await kill();
@@ -174,7 +174,7 @@ test('everything that was acknowledged a moment before a kill is there after it'
   expect(shown.document).toMatchObject({ name: 'before-the-kill' });
   expect(again.plan_id, 'the same key answers the same plan').toBe(plan.plan_id);
   expect(project_.files).toBe(0);
-  expect(config.value).toBe('before-the-kill');
+  expect(config.value).toBe('hello');
   await world.until(plan.plan_id, (each) => each.state === 'applied');
 });
 

@@ -52,6 +52,9 @@ const UNAVAILABLE_PAUSE_MS = 2_000;
 const MAX_REFUSALS_IN_ROW = 5;
 const REFUSED_PAUSE_MS = 10_000;
 
+/** So many tasks are done before what came in meanwhile gets its turn, if the tasks themselves wait for nothing. */
+const TURNS_PER_BREATH = 16;
+
 /** Largest result of a tool that is kept, as JSON. */
 const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
@@ -64,6 +67,7 @@ const MAX_PUT_BATCH_BYTES = 4 * 1024 * 1024;
 export async function runPlan(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, budgetMs: number): Promise<number | null> {
   const startedMs = host.nowMs();
   let refusals = 0;
+  let turns = 0;
   for (;;) {
     const plan = host.plan();
     if (plan === null) return null;
@@ -73,7 +77,9 @@ export async function runPlan(host: PlanHost, parts: EngineParts, workspace: Pla
     try {
       const done = await perform(host, parts, workspace, plan, task);
       refusals = done ? 0 : refusals + 1;
-      await host.breathe();
+      // Not by the clock: it stands still on the platform while nothing is read or sent.
+      turns += 1;
+      if (turns % TURNS_PER_BREATH === 0) await host.breathe();
     } catch (cause) {
       if (cause instanceof StorageUnavailable) return host.nowMs() + UNAVAILABLE_PAUSE_MS;
       host.report(`task ${task.kind} failed`, cause);
@@ -124,7 +130,7 @@ async function perform(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
     case 'perform':
       return performCall(host, parts, workspace, plan, task.call);
     case 'retry': {
-      const args = resolveStored(task.call.arguments, host.blob) as JsonObject;
+      const args = resolveStored(task.call.arguments, (digest) => host.blob(digest)) as JsonObject;
       const facts = callFactsOf(parts.toolbox, plan, await workspace.currentTree(plan), { tool: task.call.named, arguments: args });
       return host.execute({ type: 'retry_call', callId: task.call.id, facts }).ok;
     }
@@ -139,7 +145,7 @@ async function perform(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
 
 async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
   const actor = parts.findActor(plan.action.actor);
-  const context = actorContextOf(plan, host.blob);
+  const context = actorContextOf(plan, (digest) => host.blob(digest));
   const proposal =
     actor === null
       ? ({ kind: 'fail', message: `actor '${plan.action.actor}' is not known here` } as const)
@@ -213,7 +219,7 @@ type Succeeded = Extract<ToolOutcome, { status: 'succeeded' }> & { readonly read
 async function callTool(host: PlanHost, parts: EngineParts, workspace: WorkspaceReader, call: Call): Promise<Failed | Succeeded> {
   const tool = parts.toolbox.find(call.tool);
   if (tool === null) return failedCall('unknown_tool', `tool '${call.tool}' is not available any more`, false);
-  const args = resolveStored(call.arguments, host.blob) as JsonObject;
+  const args = resolveStored(call.arguments, (digest) => host.blob(digest)) as JsonObject;
   const stop = new AbortController();
   // A timer of our own, since it has to go with the call: one that is left behind would keep the plan's object awake while it waits.
   const timer = setTimeout(() => stop.abort(new DOMException('the call took too long', 'TimeoutError')), CALL_TIMEOUT_MS);

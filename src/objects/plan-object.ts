@@ -51,6 +51,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
   private pausedUntilMs = 0;
   private flushing: Promise<void> | null = null;
+  /** After a failure the loop does not try with every step. */
+  private flushPausedUntilMs = 0;
 
   /** Bindings of this deployment; called when something is needed, never in the constructor. */
   protected abstract parts(): PlanObjectParts;
@@ -185,7 +187,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     this.current = plan;
     if (plan.terminal && before?.terminal !== true) this.abort.abort();
     this.publish(before, rows);
-    if (this.isWorking) void this.flush();
+    if (this.isWorking && this.nowMs() >= this.flushPausedUntilMs) void this.flush();
     return decided.result;
   }
 
@@ -306,6 +308,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         this.store.setFlushedSeq(last.seq);
       }
     } catch (cause) {
+      this.flushPausedUntilMs = this.nowMs() + FLUSH_RETRY_MS;
       this.report('the outbox could not be flushed; it is retried', cause);
     }
   }

@@ -16,7 +16,7 @@ import type { ProposedCall } from '../proposal.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { callConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
-import { failUnattended, openApproval } from './open-approval.ts';
+import { failUnattended, openApproval, shownCalls } from './open-approval.ts';
 
 /** Decides a proposed batch: makes its calls, runs the guards, authorises what fits and opens the approvals for the rest. */
 export function decideBatch(work: Work, stepId: string, proposed: readonly ProposedCall[], facts: readonly CallFacts[], step: Step, cursor: Plan['cursor']): void {
@@ -270,7 +270,12 @@ function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   openApproval(work, {
     kind: 'limit',
     reason: first.reason ?? 'A limit was reached.',
-    subject: { calls: limited.map(({ call }) => ({ call_id: call.id, tool: call.tool, arguments: call.arguments, class: call.riskClass })) },
+    subject: {
+      calls: shownCalls(
+        work,
+        limited.map(({ call }) => call),
+      ),
+    },
     binds: { guard: first.guard, calls: limited.map(({ call }) => [call.id, call.digest]), spent: plan.ledger.settledMicroUsd },
     guard: first.guard,
     callIds: limited.map(({ call }) => call.id),
@@ -319,7 +324,7 @@ export function openGateIfDue(work: Work): void {
   const outcome = passGate(work, {
     gate: callGate(plan),
     confidence: lowest,
-    subject: { calls: waiting.map((call) => ({ call_id: call.id, tool: call.tool, arguments: call.arguments, class: call.riskClass })) },
+    subject: { calls: shownCalls(work, waiting) },
     binds: waiting.map((call) => [call.id, call.digest]),
     subjectDigest: digestOf(work.context.sha256, waiting.map((call) => call.digest)),
     callIds: waiting.map((call) => call.id),

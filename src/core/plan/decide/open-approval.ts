@@ -1,8 +1,8 @@
 import type { Confidence } from '../../confidence.ts';
 import { digestOf } from '../../digest.ts';
-import type { JsonValue } from '../../json.ts';
+import { canonicalJson, type JsonValue } from '../../json.ts';
 import type { ThresholdName } from '../../profile.ts';
-import type { ApprovalKind, ApprovalSubject, Grant, Step } from '../plan.ts';
+import type { ApprovalKind, ApprovalSubject, Call, Grant, Step } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 
 /** How long a question stays open unless it is extended (design section 12). */
@@ -65,6 +65,19 @@ export function openApproval(work: Work, request: ApprovalRequest): string {
     ...(request.cursor === undefined ? {} : { cursor: request.cursor }),
   });
   return id;
+}
+
+/** What all calls of one approval may take inline together. */
+const SHOWN_INLINE_BYTES = 32 * 1024;
+
+/** Calls as an approval shows them. Where they are many, what each holds is kept beside the log, so that the row that asks stays small. */
+export function shownCalls(work: Work, calls: readonly Call[]): NonNullable<ApprovalSubject['calls']> {
+  const inlineCharacters = SHOWN_INLINE_BYTES / 3 / Math.max(1, calls.length);
+  return calls.map(({ id, tool, arguments: args, riskClass }) => {
+    const text = 'inline' in args ? canonicalJson(args.inline) : '';
+    const bytes = text.length > inlineCharacters ? new TextEncoder().encode(text) : null;
+    return { call_id: id, tool, arguments: bytes === null ? args : { blob: work.storeBytes(bytes), bytes: bytes.byteLength }, class: riskClass };
+  });
 }
 
 /** After a refusal, an expiry or a denial without guidance: the plan stays where it is and asks how to go on. */

@@ -4,12 +4,16 @@
  *   worker  objects and storage inside workerd, without isolation (each test uses names of its own, which is four times faster);
  *   e2e     real server processes, one file after the other.
  */
+import { generateKeyPairSync } from 'node:crypto';
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin';
 import { defineConfig } from 'vitest/config';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 const workerTests = ['test/objects/**/*.test.ts', 'test/storage/**/*.test.ts'];
 const e2eTests = ['test/e2e/**/*.test.ts'];
+
+// The secret of the Worker under test, of this run only.
+const signingKey = JSON.stringify(generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }));
 
 // Read by wrangler and miniflare inside this process: nothing may call out while tests run.
 process.env['CLOUDFLARE_CF_FETCH_ENABLED'] = 'false';
@@ -39,7 +43,7 @@ export default defineConfig({
           cloudflareTest(async () => ({
             main: './test/worker/test-worker.ts',
             wrangler: { configPath: './wrangler.toml' },
-            miniflare: { bindings: { TEST_MIGRATIONS: await readD1Migrations('./migrations') } },
+            miniflare: { bindings: { TEST_MIGRATIONS: await readD1Migrations('./migrations'), AUDIT_SIGNING_KEY: signingKey } },
           })),
         ],
         test: {

@@ -12,7 +12,7 @@ interface ConfigKeyRow {
   readonly value: z.ZodType;
   readonly scopes: readonly ConfigScope[];
   /** What holds when nothing is set; null = no value. */
-  readonly fallback: string | boolean | null;
+  readonly fallback: string | boolean | number | null;
 }
 
 /** Longest value, as JSON: what a setting says can be locked into every plan. */
@@ -69,6 +69,12 @@ export const CONFIG_KEYS = {
     value: z.enum(['input-required', 'auth-required'], 'must be input-required or auth-required'),
     scopes: ['org'],
     fallback: 'input-required',
+  },
+  'guardrails.audit_max_entries': {
+    meaning: 'Newest entries of a plan that plan/guard/audit shows; all are kept in the database and in exports',
+    value: z.int('must be a whole number').min(1, 'must be at least 1').max(1_000_000, 'must be at most 1000000'),
+    scopes: ['org'],
+    fallback: 10_000,
   },
   ...guardrailKeys,
 } as const satisfies Record<string, ConfigKeyRow>;

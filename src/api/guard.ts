@@ -49,8 +49,11 @@ export const planGuardAudit = defineOperation({
   }),
   result: z.object({
     plan_id: planId,
+    /** Of the whole log, those that have left this view included. */
     allowed_count: z.number(),
     denied_count: z.number(),
+    /** Oldest entries beyond `guardrails.audit_max_entries`, which this view leaves out; the export has them. */
+    evicted_count: z.number(),
     entries: z.array(auditEntryView),
     truncated: z.boolean(),
     next_after_seq: z.number().optional(),
@@ -62,7 +65,7 @@ export const planGuardAudit = defineOperation({
 
 export const planGuardAuditVerify = defineOperation({
   name: '_cleveragents/plan/guard/audit/verify',
-  summary: 'Check the hash chain of the plan',
+  summary: 'Check the hash chain of the plan, its signed heads and the entries in the database against each other',
   role: 'viewer',
   params: z.strictObject({ plan_id: planId }),
   result: z.object({
@@ -70,7 +73,14 @@ export const planGuardAuditVerify = defineOperation({
     valid: z.boolean(),
     entries: z.number(),
     head: z.string(),
+    /** Of the newest signed head. `missing`: none was signed yet; `off`: the deployment does not sign. */
+    head_signature: z.enum(['valid', 'invalid', 'unknown_key', 'missing', 'off']),
+    /** The row of the newest signed head. */
+    signed_seq: z.number().optional(),
+    /** The entries in the database; `behind`: the newest ones are on their way. */
+    trail: z.enum(['complete', 'behind', 'changed']),
     first_bad_seq: z.number().optional(),
+    /** gap, broken_link, changed, rewritten, truncated, deleted, bad_signature or trail_changed. */
     problem: z.string().optional(),
   }),
   errors: onPlan,

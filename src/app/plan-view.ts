@@ -2,10 +2,11 @@
 import type { ApprovalView, PlanSummary, PlanView } from '../api/views.ts';
 import { spentMicroUsd, remaining, reservedMicroUsd } from '../core/ledger.ts';
 import { effectiveLimit } from '../core/guard-policy.ts';
+import { maskJson, maskText } from '../core/audit/mask.ts';
 import type { JsonObject } from '../core/json.ts';
 import { toUsd } from '../core/money.ts';
 import { elapsedMs } from '../core/plan/evolve.ts';
-import type { Approval } from '../core/plan/plan.ts';
+import type { Approval, Failure, Stored } from '../core/plan/plan.ts';
 import { pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PublicPlan, valueIn } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
@@ -54,8 +55,8 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
     updated_at: plan.updatedAt,
     ...(plan.appliedAt === null ? {} : { applied_at: plan.appliedAt }),
     ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
-    ...(plan.failure === null ? {} : { error: plan.failure }),
-    ...(plan.cancelReason === null ? {} : { cancel_reason: plan.cancelReason }),
+    ...(plan.failure === null ? {} : { error: { first: shownFailure(plan.failure.first), last: shownFailure(plan.failure.last) } }),
+    ...(plan.cancelReason === null ? {} : { cancel_reason: maskText(plan.cancelReason) }),
     seq: plan.seq,
     head_hash: plan.headHash,
   };
@@ -74,15 +75,15 @@ export function approvalViewOf(snapshot: PlanSnapshot, approval: Approval): Appr
     kind: approval.kind,
     status: approval.status,
     digest: approval.digest,
-    reason: approval.reason,
+    reason: maskText(approval.reason),
     ...(approval.gate === null ? {} : { gate: approval.gate }),
     ...(approval.guard === null ? {} : { guard: approval.guard }),
     ...(subject.call === undefined
       ? {}
-      : { call: { tool: subject.call.tool, arguments: valueIn(snapshot, subject.call.arguments) as JsonObject, class: subject.call.class } }),
+      : { call: { tool: subject.call.tool, arguments: shownArguments(snapshot, subject.call.arguments), class: subject.call.class } }),
     ...(subject.calls === undefined
       ? {}
-      : { calls: subject.calls.map((call) => ({ tool: call.tool, arguments: valueIn(snapshot, call.arguments) as JsonObject, class: call.class })) }),
+      : { calls: subject.calls.map((call) => ({ tool: call.tool, arguments: shownArguments(snapshot, call.arguments), class: call.class })) }),
     ...(subject.diff === undefined
       ? {}
       : {
@@ -96,9 +97,9 @@ export function approvalViewOf(snapshot: PlanSnapshot, approval: Approval): Appr
             ...(patch === null || patch.length > MAX_SHOWN_PATCH ? {} : { patch }),
           },
         }),
-    ...(subject.question === undefined ? {} : { question: subject.question }),
-    ...(subject.decision === undefined ? {} : { decision: subject.decision }),
-    ...(subject.details === undefined ? {} : { details: subject.details }),
+    ...(subject.question === undefined ? {} : { question: maskText(subject.question) }),
+    ...(subject.decision === undefined ? {} : { decision: maskJson(subject.decision) as JsonObject }),
+    ...(subject.details === undefined ? {} : { details: maskJson(subject.details) as JsonObject }),
     ...(subject.choices === undefined ? {} : { choices: [...subject.choices] }),
     ...(approval.suggestedGrant === null ? {} : { suggested_grant: { ...approval.suggestedGrant } as JsonObject }),
     ...(approval.estimateMicroUsd === null ? {} : { estimate_usd: toUsd(approval.estimateMicroUsd) }),
@@ -108,6 +109,15 @@ export function approvalViewOf(snapshot: PlanSnapshot, approval: Approval): Appr
     expires_at: approval.expiresAt,
     ...(approval.decided === null ? {} : { decided_by: approval.decided.by.id, decided_at: approval.decided.at }),
   };
+}
+
+/** The true arguments except for the secrets in them; the approval's digest covers what is hidden as well (core/audit/mask.ts). */
+export function shownArguments(snapshot: PlanSnapshot, stored: Stored<JsonObject>): JsonObject {
+  return maskJson(valueIn(snapshot, stored)) as JsonObject;
+}
+
+function shownFailure({ message, at }: Failure): Failure {
+  return { message: maskText(message), at };
 }
 
 /** The text of a stored text part. */

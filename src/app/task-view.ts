@@ -2,6 +2,7 @@
 import { approvalPart, EXTENSION_URI } from '../a2a/extension.ts';
 import { type Artifact, type ArtifactEvent, isInterrupted, isTerminal, type Message, type Part, type StatusEvent, type Task, type TaskState, type TaskStatus } from '../a2a/model.ts';
 import { effectiveLimit } from '../core/guard-policy.ts';
+import { maskText } from '../core/audit/mask.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
 import { formatUsd, toUsd } from '../core/money.ts';
@@ -9,7 +10,7 @@ import type { Approval, PlanArtifact, PlanMessage } from '../core/plan/plan.ts';
 import type { ContentPart } from '../core/plan/proposal.ts';
 import { type PlanSnapshot, type PlanUpdate, valueIn } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
-import { approvalViewOf, MAX_SHOWN_PATCH, pendingOf, textOf } from './plan-view.ts';
+import { approvalViewOf, MAX_SHOWN_PATCH, pendingOf, shownArguments, textOf } from './plan-view.ts';
 
 export interface TaskShape {
   /** 0: none; absent: all. */
@@ -86,7 +87,7 @@ function statusParts(snapshot: PlanSnapshot): readonly Part[] {
     return [{ kind: 'text', text }, ...pending.map((approval) => approvalPart(requestOf(snapshot, approval)))];
   }
   const text = closing(snapshot);
-  return text === null ? [] : [{ kind: 'text', text }];
+  return text === null ? [] : [{ kind: 'text', text: maskText(text) }];
 }
 
 /** What a plan says of itself where nobody is asked. */
@@ -110,17 +111,17 @@ function closing({ plan }: PlanSnapshot): string | null {
 
 /** For people: what is asked, why, and how to answer. */
 function describe(snapshot: PlanSnapshot, approval: Approval): string {
-  const lines = [approval.reason];
+  const lines = [maskText(approval.reason)];
   const { subject } = approval;
-  if (subject.call !== undefined) lines.push(`Call: ${subject.call.tool} ${shorten(JSON.stringify(valueIn(snapshot, subject.call.arguments)))}`);
-  for (const call of subject.calls ?? []) lines.push(`Call: ${call.tool} ${shorten(JSON.stringify(valueIn(snapshot, call.arguments)))}`);
+  if (subject.call !== undefined) lines.push(`Call: ${subject.call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, subject.call.arguments)))}`);
+  for (const call of subject.calls ?? []) lines.push(`Call: ${call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, call.arguments)))}`);
   if (subject.diff !== undefined) {
     lines.push(`Changes: ${subject.diff.files.length} file(s), +${subject.diff.additions} -${subject.diff.deletions}`);
     const patch = textOf(valueIn(snapshot, subject.diff.patch));
     if (patch !== null) lines.push(patch.length <= MAX_SHOWN_PATCH ? patch : 'The diff is in the artifact changes.diff.');
   }
-  if (subject.decision !== undefined) lines.push(`Decision: ${String(subject.decision['question'])} → ${String(subject.decision['chosen'])}`);
-  if (subject.question !== undefined && subject.question !== approval.reason) lines.push(subject.question);
+  if (subject.decision !== undefined) lines.push(maskText(`Decision: ${String(subject.decision['question'])} → ${String(subject.decision['chosen'])}`));
+  if (subject.question !== undefined && subject.question !== approval.reason) lines.push(maskText(subject.question));
   if (approval.estimateMicroUsd !== null && approval.estimateMicroUsd > 0) lines.push(`Estimated cost: ${formatUsd(approval.estimateMicroUsd)}`);
   lines.push(`Approval ${approval.id}${approval.expiresAt === null ? '' : `, expires ${approval.expiresAt}`}.`);
   return lines.join('\n');

@@ -22,6 +22,7 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
         log: (afterSeq, limit) => reach('plans.log', () => open().log(afterSeq, limit)),
         diff: () => reach('plans.diff', () => open().diff()),
         verify: () => reach('plans.verify', () => open().verify()),
+        heads: (options) => reach('plans.heads', () => open().heads(options)),
         wake: () => reach('plans.wake', () => open().wake()),
         follow: (options) => follow(open, options),
       };

@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
+import type { Operation } from '../../src/api/operation.ts';
 import { openRpcDocument } from '../../src/api/openrpc.ts';
 import { LEGACY_NAMES, OPERATION_NAMES, OPERATIONS } from '../../src/api/operations.ts';
 
@@ -115,7 +116,8 @@ describe('the OpenRPC document', () => {
     const shape = OPERATIONS[name].params.shape as Readonly<Record<string, { safeParse(value: unknown): { readonly success: boolean } }>>;
     for (const { name: field } of method.params) {
       // What may be absent is exactly what the document does not require.
-      const isMissingNamed = OPERATIONS[name].params
+      const operation: Operation = OPERATIONS[name];
+      const isMissingNamed = operation.params
         .safeParse({})
         .error?.issues.some((issue) => issue.path.length === 1 && issue.path[0] === field);
       if (shape[field]?.safeParse(undefined).success === false) expect(isMissingNamed === true).toBe(required.includes(field));

@@ -1,6 +1,10 @@
 /** Plans without objects: commands are decided by the core and kept in memory. Nothing drives them on, so a plan stays where it is. */
-import type { PlanIndex, PlanPort, Plans } from '../../src/app/ports.ts';
+import type { AuditStore, PlanIndex, PlanPort, Plans } from '../../src/app/ports.ts';
+import type { AuditKeys } from '../../src/core/audit/ed25519.ts';
+import { type SignedHead, signHead } from '../../src/core/audit/head.ts';
 import type { Sha256 } from '../../src/core/digest.ts';
+import { auditEntryOf } from '../../src/core/plan/audit.ts';
+import { genesisHash, verifyChain } from '../../src/core/plan/chain.ts';
 import type { Command } from '../../src/core/plan/commands.ts';
 import { decide } from '../../src/core/plan/decide.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
@@ -13,15 +17,18 @@ import type { ToolCatalogue } from '../../src/core/tool.ts';
 
 interface Parts {
   readonly index: PlanIndex;
+  readonly audit: AuditStore;
+  readonly auditKeys: AuditKeys;
   readonly sha256: Sha256;
   readonly catalogue: ToolCatalogue;
   readonly nowMs: () => number;
 }
 
-export function makeMemoryPlans({ index, sha256, catalogue, nowMs }: Parts): Plans {
+export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, nowMs }: Parts): Plans {
   const plans = new Map<string, Plan>();
   const blobs = new Map<string, Uint8Array>();
   const logs = new Map<string, LogRow[]>();
+  const heads = new Map<string, SignedHead[]>();
   const load = (digest: string) => JSON.parse(new TextDecoder().decode(blobs.get(digest)));
 
   const run = async (key: string, command: Command): Promise<Result<PlanSnapshot, Refusal>> => {
@@ -31,6 +38,14 @@ export function makeMemoryPlans({ index, sha256, catalogue, nowMs }: Parts): Pla
     for (const [digest, bytes] of decided.blobs) blobs.set(digest, bytes);
     plans.set(key, plan);
     logs.set(key, [...(logs.get(key) ?? []), ...decided.rows]);
+    await audit.append(
+      decided.rows.flatMap((each) => {
+        const entry = auditEntryOf(each);
+        if (entry === null) return [];
+        const { timestamp: at, actor, ...rest } = entry;
+        return [{ ...rest, org: plan.org, planId: plan.id, at, actorKind: actor.kind, actorId: actor.id }];
+      }),
+    );
     const row = await index.get(plan.org, plan.id);
     if (row !== null) {
       const { phase, state, seq } = plan;
@@ -56,7 +71,19 @@ export function makeMemoryPlans({ index, sha256, catalogue, nowMs }: Parts): Pla
             ?.filter(({ seq }) => seq > afterSeq)
             .slice(0, limit) ?? null,
         diff: async () => null,
-        verify: async () => null,
+        verify: async () => (current() === null ? null : verifyChain(sha256, genesisHash(sha256, org, planId), logs.get(key) ?? [])),
+        heads: async ({ sign }) => {
+          const plan = current();
+          if (plan === null) return null;
+          const signed = heads.get(key) ?? [];
+          heads.set(key, signed);
+          if (sign && signed.at(-1)?.seq !== plan.seq) {
+            const claim = { v: 1, org, plan_id: planId, seq: plan.seq, hash: plan.headHash, at: new Date(nowMs()).toISOString() } as const;
+            const head = await signHead(auditKeys, claim);
+            if (head !== null) signed.push(head);
+          }
+          return { seq: plan.seq, hash: plan.headHash, signed };
+        },
         wake: async () => {},
         follow: async () => null,
       };

@@ -18,6 +18,7 @@ const METHODS: Record<Exclude<keyof PlanPort, 'create'>, (port: PlanPort, person
   log: (port) => port.log(0, 10),
   diff: (port) => port.diff(),
   verify: (port) => port.verify(),
+  heads: (port) => port.heads({ sign: true }),
   wake: (port) => port.wake(),
   follow: (port) => port.follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 }),
   command: async (port, person) => {

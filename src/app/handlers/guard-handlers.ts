@@ -1,9 +1,13 @@
+import { CONFIG_KEYS, type ConfigKey } from '../../api/config.ts';
+import type { AuditEntryView } from '../../api/guard.ts';
 import type { GuardPolicy, Limit } from '../../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
 import { toUsd } from '../../core/money.ts';
-import { auditEntryOf } from '../../core/plan/audit.ts';
+import { type AuditEntry, auditEntryOf } from '../../core/plan/audit.ts';
 import { ok } from '../../core/result.ts';
-import type { Handlers } from '../handler.ts';
+import type { CallContext, Handlers } from '../handler.ts';
+import type { Services } from '../services.ts';
+import { verifyTrail } from '../verify-trail.ts';
 import { planPort, readPlan, unknownPlan } from './plan-handlers.ts';
 
 /** Rows that are read at once while a trail is put together. */
@@ -25,11 +29,10 @@ export const guardHandlers = {
 
   '_cleveragents/plan/guard/audit': async (params, call, services) => {
     const port = planPort(params.plan_id, call, services);
-    const after = params.after_seq ?? 0;
+    const maxEntries = await maxEntriesOf(call, services);
     let allowed = 0;
     let denied = 0;
-    const entries = [];
-    let truncated = false;
+    let kept: AuditEntry[] = [];
     for (let from = 0; ; ) {
       const rows = await port.log(from, LOG_PAGE);
       if (rows === null) return unknownPlan(params.plan_id);
@@ -38,50 +41,65 @@ export const guardHandlers = {
         if (entry === null) continue;
         if (entry.result === 'allowed') allowed += 1;
         else denied += 1;
-        if (entry.seq <= after) continue;
-        if (entries.length >= params.limit) {
-          truncated = true;
-          continue;
-        }
-        entries.push({
-          seq: entry.seq,
-          timestamp: entry.timestamp,
-          event_type: entry.eventType,
-          guard_name: entry.guardName,
-          result: entry.result,
-          reason: entry.reason,
-          context: entry.context,
-          actor: { kind: entry.actor.kind, id: entry.actor.id, ...(entry.actor.name === undefined ? {} : { name: entry.actor.name }) },
-          hash: entry.hash,
-        });
+        kept.push(entry);
       }
+      if (kept.length > 2 * maxEntries) kept = kept.slice(-maxEntries);
       const last = rows.at(-1);
       if (last === undefined || rows.length < LOG_PAGE) break;
       from = last.seq;
     }
+    kept = kept.slice(-maxEntries);
+    const behind = kept.filter((entry) => entry.seq > (params.after_seq ?? 0));
+    const entries = behind.slice(0, params.limit);
+    const truncated = entries.length < behind.length;
     const last = entries.at(-1);
     return ok({
       plan_id: params.plan_id,
       allowed_count: allowed,
       denied_count: denied,
-      entries,
+      evicted_count: allowed + denied - kept.length,
+      entries: entries.map(entryView),
       truncated,
       ...(truncated && last !== undefined ? { next_after_seq: last.seq } : {}),
     });
   },
 
   '_cleveragents/plan/guard/audit/verify': async (params, call, services) => {
-    const verdict = await planPort(params.plan_id, call, services).verify();
+    const verdict = await verifyTrail(call.principal.org, params.plan_id, services);
     if (verdict === null) return unknownPlan(params.plan_id);
     return ok({
       plan_id: params.plan_id,
       valid: verdict.valid,
       entries: verdict.entries,
       head: verdict.head,
-      ...(verdict.valid ? {} : { first_bad_seq: verdict.seq, problem: verdict.problem }),
+      head_signature: verdict.headSignature,
+      ...(verdict.signedSeq === null ? {} : { signed_seq: verdict.signedSeq }),
+      trail: verdict.trail,
+      ...(verdict.problem === null ? {} : { first_bad_seq: verdict.problem.seq, problem: verdict.problem.problem }),
     });
   },
 } satisfies Partial<Handlers>;
+
+/** The oldest entries leave this view first; the log, D1 and an export keep all of them. */
+async function maxEntriesOf({ principal }: CallContext, { config }: Services): Promise<number> {
+  const key = 'guardrails.audit_max_entries' satisfies ConfigKey;
+  const value = await config.get(principal.org, 'org', key);
+  return typeof value === 'number' ? value : Number(CONFIG_KEYS[key].fallback);
+}
+
+function entryView({ actor, ...entry }: AuditEntry): AuditEntryView {
+  return {
+    seq: entry.seq,
+    timestamp: entry.timestamp,
+    event_type: entry.eventType,
+    guard_name: entry.guardName,
+    result: entry.result,
+    reason: entry.reason,
+    context: entry.context,
+    actor: { kind: actor.kind, id: actor.id, ...(actor.name === undefined ? {} : { name: actor.name }) },
+    hash: entry.hash,
+  };
+}
 
 /** The combined policy in the source's field names: what a profile that said all of this at once would hold. Amounts in USD. */
 function policyView(policy: GuardPolicy): JsonObject {

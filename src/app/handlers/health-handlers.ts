@@ -11,11 +11,12 @@ const NOBODY = '-health-check-';
 
 /** What is said of the service itself, to anybody. */
 export const healthHandlers = {
-  /** Makes a round trip to each kind of store; `degraded` when one of them did not answer. */
+  /** Makes a round trip to each kind of store and signs a text; `degraded` when something of that failed. */
   '_cleveragents/health/check': async (_params, _call, services) => {
     const checks = await Promise.all([
       check('registry', services, () => services.keys.find(NOBODY)),
       check('objects', services, () => services.projects.project(NOBODY, NOBODY).head()),
+      signingCheck(services),
     ]);
     return ok({
       status: checks.every(({ status }) => status === 'ok') ? 'ok' : 'degraded',
@@ -32,6 +33,19 @@ export const healthHandlers = {
     return ok({ ...document, openrpc: String(document['openrpc']) });
   },
 } satisfies Pick<Handlers, '_cleveragents/health/check' | 'rpc.discover'>;
+
+/** A signature of our own key over a fixed text has to fit the key that we publish. What is to be done is said to anybody: it tells no secret. */
+async function signingCheck(services: Services): Promise<Check> {
+  const { auditKeys } = services;
+  const name = 'audit_signing';
+  if (auditKeys.problem !== null) return { name, status: 'failed', latency_ms: 0, detail: auditKeys.problem };
+  const text = 'cleveragents health check';
+  const checked = await check(name, services, async () => {
+    const signature = await auditKeys.sign(text);
+    if (signature === null || (await auditKeys.verify(text, signature)) !== 'valid') throw new Error('the signature does not fit');
+  });
+  return checked.status === 'ok' ? checked : { ...checked, detail: 'AUDIT_SIGNING_KEY does not sign: its members x and d are not of one key' };
+}
 
 /** Any failure counts, whatever it is: a check that breaks must not break the report. Its cause is nothing for the public. */
 async function check(name: string, { clock }: Services, ask: () => Promise<unknown>): Promise<Check> {

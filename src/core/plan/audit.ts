@@ -1,3 +1,4 @@
+import { maskJson, maskText } from '../audit/mask.ts';
 import type { JsonObject } from '../json.ts';
 import type { LogRow } from './events.ts';
 
@@ -14,7 +15,10 @@ export interface AuditEntry {
   readonly hash: string;
 }
 
-/** The audit trail is a projection of the log: one entry per decision, nothing for rows in which nothing was decided. */
+/**
+ * The audit trail is a projection of the log: one entry per decision, nothing for rows in which nothing was decided. Entries are kept and
+ * handed over outside the plan, so secrets are masked here.
+ */
 export function auditEntryOf(row: LogRow): AuditEntry | null {
   const entry = (eventType: string, guardName: string, allowed: boolean, reason: string | null, context: object): AuditEntry => ({
     seq: row.seq,
@@ -22,10 +26,10 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     eventType,
     guardName,
     result: allowed ? 'allowed' : 'denied',
-    reason,
+    reason: reason === null ? null : maskText(reason),
     actor: row.actor,
     // Through JSON, so that members without a value are absent and the entry is what a reader will get.
-    context: JSON.parse(JSON.stringify(context)) as JsonObject,
+    context: maskJson(JSON.parse(JSON.stringify(context)) as JsonObject) as JsonObject,
     hash: row.hash,
   });
   switch (row.type) {

@@ -1,3 +1,4 @@
+import { holdsSecret } from '../audit/mask.ts';
 import type { Sha256 } from '../digest.ts';
 import { canonicalJson, type JsonValue } from '../json.ts';
 import type { ToolCatalogue } from '../tool.ts';
@@ -30,6 +31,7 @@ export interface Work {
   emit<T extends EventType>(type: T, actor: ActorRef, data: EventBodies[T]): void;
   /** The number that the next event will have; names what the event opens. */
   nextSeq(): number;
+  /** In the row if it is short and holds no secret, else as a blob: a secret is not written into the log (core/audit/mask.ts). */
   store<T extends JsonValue>(value: T): Stored<T>;
   storeBytes(bytes: Uint8Array): string;
 }
@@ -65,9 +67,9 @@ export function beginWork(plan: Plan | null, identity: { readonly org: string; r
     store: (value) => {
       const text = canonicalJson(value);
       // Length in UTF-16 units is a lower bound of the bytes; the exact count is only taken near the limit.
-      if (text.length <= INLINE_BYTES / 3) return { inline: value };
+      if (text.length <= INLINE_BYTES / 3 && !holdsSecret(value)) return { inline: value };
       const bytes = new TextEncoder().encode(text);
-      return bytes.byteLength <= INLINE_BYTES ? { inline: value } : { blob: storeBytes(bytes), bytes: bytes.byteLength };
+      return bytes.byteLength <= INLINE_BYTES && !holdsSecret(value) ? { inline: value } : { blob: storeBytes(bytes), bytes: bytes.byteLength };
     },
     storeBytes,
   };

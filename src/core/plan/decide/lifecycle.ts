@@ -1,3 +1,4 @@
+import { maskText } from '../../audit/mask.ts';
 import { digestOf } from '../../digest.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
@@ -35,7 +36,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
       parentId: null,
       type: 'prompt_definition',
       question: 'What is to be done?',
-      chosen: command.input === '' ? command.action.description : command.input.slice(0, 2000),
+      chosen: command.input === '' ? command.action.description : maskText(command.input.slice(0, 8000)).slice(0, 2000),
       alternatives: [],
       rationale: `Action ${command.action.name}`,
       confidence: null,

@@ -20,6 +20,7 @@ import { makeConfigStore } from './storage/d1/config-store.ts';
 import { makeIdempotencyStore } from './storage/d1/idempotency-store.ts';
 import { makeKeyStore } from './storage/d1/key-store.ts';
 import { makeOrgPolicyStore } from './storage/d1/org-policy-store.ts';
+import { makeOutcomeStore } from './storage/d1/outcome-store.ts';
 import { makePlanIndex } from './storage/d1/plan-index.ts';
 import { makeProfileStore } from './storage/d1/profile-store.ts';
 import { makeProjectStore } from './storage/d1/project-store.ts';
@@ -58,6 +59,7 @@ export function compose({ toolPackages }: Parts) {
       this.connected ??= {
         index: makePlanIndex(this.env.DB),
         audit: makeAuditStore(this.env.DB),
+        outcomes: makeOutcomeStore(this.env.DB),
         projects: makeProjects(this.env.PROJECTS),
         toolbox,
         findActor,
@@ -96,6 +98,7 @@ function connect(env: Env, toolbox: Toolbox): Services {
     planIndex: makePlanIndex(env.DB),
     audit: makeAuditStore(env.DB),
     idempotency: makeIdempotencyStore(env.DB),
+    outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
     catalogue: toolbox.catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply },

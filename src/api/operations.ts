@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { actionAdd, actionList, actionShow } from './action.ts';
 import { approvalDecide, approvalList } from './approval.ts';
+import { profileCalibration } from './calibration.ts';
 import { configGet, configList, configSet } from './config.ts';
 import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
 import { healthCheck, rpcDiscover } from './health.ts';
@@ -63,6 +64,7 @@ export const OPERATIONS = {
   '_cleveragents/profile/add': profileAdd,
   '_cleveragents/profile/update': profileUpdate,
   '_cleveragents/profile/delete': profileDelete,
+  '_cleveragents/profile/calibration': profileCalibration,
   '_cleveragents/approval/list': approvalList,
   '_cleveragents/approval/decide': approvalDecide,
   '_cleveragents/project/create': projectCreate,

@@ -7,6 +7,7 @@ import { err, ok, type Result } from '../core/result.ts';
 import type { CallContext, Handler, Handlers } from './handler.ts';
 import { actionHandlers } from './handlers/action-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
+import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
 import { healthHandlers } from './handlers/health-handlers.ts';
@@ -30,6 +31,7 @@ export const HANDLERS: Handlers = {
   ...keyHandlers,
   ...configHandlers,
   ...profileHandlers,
+  ...calibrationHandlers,
   ...orgHandlers,
   ...registryHandlers,
   ...healthHandlers,

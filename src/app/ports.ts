@@ -2,10 +2,13 @@
  * What the application needs from the outside, as small interfaces over plain data. Adapters live in storage/ (D1 and object stubs)
  * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
  */
+import type { JudgedGroup } from '../core/calibration.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { ChainVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
+import type { Outcome } from '../core/plan/outcomes.ts';
+import type { OutcomeStatistics } from '../core/plan/plan.ts';
 import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
 import type { KeyKind, Role } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -227,6 +230,33 @@ export interface AuditStore {
   /** Idempotent by (plan, seq). */
   append(rows: readonly AuditRow[]): Promise<void>;
   list(org: string, planId: string, afterSeq: number, limit: number): Promise<readonly AuditRow[]>;
+}
+
+/** An outcome with what it is an outcome of. */
+export type OutcomeRow = Outcome & {
+  readonly org: string;
+  readonly planId: string;
+  /** Name of the actor that proposed. */
+  readonly actor: string;
+  readonly action: string;
+  readonly project: string | null;
+};
+
+export interface OutcomeStore {
+  /** Idempotent by (org, plan, seq) and order-free: the first row of a decision stays, of a plan the one with the highest seq. */
+  record(rows: readonly OutcomeRow[]): Promise<void>;
+  /** How the last 50 calls of project and actor went, for each class that has any, and the last 50 plans of the action on the project. */
+  statistics(of: {
+    readonly org: string;
+    readonly project: string | null;
+    readonly actor: string;
+    readonly action: string;
+  }): Promise<OutcomeStatistics>;
+  /** What became of the newest decisions (at most `limit`) that had a confidence, those left to a plan by how the plan stands; in groups. */
+  judged(
+    of: { readonly org: string; readonly action?: string; readonly project?: string; readonly actor?: string },
+    limit: number,
+  ): Promise<readonly JudgedGroup[]>;
 }
 
 export interface IdempotencyClaim {

@@ -11,6 +11,7 @@ import type {
   Ids,
   KeyStore,
   OrgPolicyStore,
+  OutcomeStore,
   PlanIndex,
   Plans,
   ProfileStore,
@@ -54,6 +55,7 @@ export interface Services {
   readonly planIndex: PlanIndex;
   readonly audit: AuditStore;
   readonly idempotency: IdempotencyStore;
+  readonly outcomes: OutcomeStore;
   readonly plans: Plans;
   readonly catalogue: ToolCatalogue;
   readonly actors: ActorDirectory;

@@ -160,6 +160,12 @@ async function prepare(
   }
   const session = await enterSession(request.sessionId ?? sessionFor(planId, services), principal, services);
   if (!session.ok) return session;
+  const statistics = await services.outcomes.statistics({
+    org,
+    project: project.value?.name ?? null,
+    actor: action.value.actor,
+    action: action.value.name,
+  });
   return ok({
     type: 'create',
     planId,
@@ -171,7 +177,7 @@ async function prepare(
     project: project.value,
     profile: profile.value,
     policy: policy.value,
-    statistics: { plans: { ok: 0, total: 0 }, calls: {} },
+    statistics,
     by: actorOf(principal),
     message: request.message,
     rejection: null,

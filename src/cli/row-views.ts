@@ -7,6 +7,7 @@ import { EXIT, type ExitCode } from './exit-code.ts';
 import { addEnvironmentProfile, bindApply, bindExecute, exitCodeOfPlan } from './plan-hooks.ts';
 import { renderApprovals } from './render/approval.ts';
 import { renderAudit, renderVerification } from './render/audit.ts';
+import { renderCalibration } from './render/calibration.ts';
 import { renderDiff } from './render/diff.ts';
 import { renderPlan, renderPlans } from './render/plan.ts';
 import { renderProfile } from './render/profile.ts';
@@ -47,6 +48,7 @@ export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
   '_cleveragents/profile/show': { render: renderProfile },
   '_cleveragents/profile/add': { prepare: readProfileFile, render: renderProfile, ...PROFILE_FILE },
   '_cleveragents/profile/update': { prepare: readProfileFile, render: renderProfile, ...PROFILE_FILE },
+  '_cleveragents/profile/calibration': { render: renderCalibration },
   '_cleveragents/org/policy/set': {
     prepare: (context) => readJsonFile(context, 'policy'),
     files: { policy: 'The whole floor (guardrails, threshold_minima, safety): a JSON file' },

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { AuditRow, AuditStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
+import type { AuditRow, AuditStore, OutcomeRow, OutcomeStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
@@ -7,6 +7,7 @@ import { decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import { evolve } from '../core/plan/evolve.ts';
 import { nextTask } from '../core/plan/next-task.ts';
+import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
 import { type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
@@ -21,6 +22,7 @@ import { sha256 } from './sha256.ts';
 export interface PlanObjectParts {
   readonly index: PlanIndex;
   readonly audit: AuditStore;
+  readonly outcomes: OutcomeStore;
   readonly projects: Projects;
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
@@ -283,7 +285,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     }
   }
 
-  /** Brings index and audit trail in D1 up to the log; one at a time, and again while there is more. Failures are retried by the alarm. */
+  /** Brings index, audit trail and outcomes in D1 up to the log; one at a time, and again while there is more. Failures are retried by the alarm. */
   private flush(): Promise<void> {
     this.flushing ??= this.flushAll().finally(() => {
       this.flushing = null;
@@ -301,9 +303,11 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const rows = [...this.store.rows(from, FLUSH_BATCH)];
         const last = rows.at(-1);
         if (last === undefined) return;
-        const { index, audit } = this.parts();
+        const { index, audit, outcomes } = this.parts();
         const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
         if (entries.length > 0) await audit.append(entries);
+        const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);
+        if (judged.length > 0) await outcomes.record(judged);
         await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
         this.store.setFlushedSeq(last.seq);
       }
@@ -311,6 +315,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       this.flushPausedUntilMs = this.nowMs() + FLUSH_RETRY_MS;
       this.report('the outbox could not be flushed; it is retried', cause);
     }
+  }
+
+  /** The last decision of a call before a row; calls are settled soon after they are decided, so this looks back over a few rows. */
+  private decisionOf(callId: string, beforeSeq: number): CallDecision | null {
+    for (const row of this.store.rowsBefore(beforeSeq)) if (row.type === 'call_decided' && row.data.call.id === callId) return row;
+    return null;
   }
 
   private wakeAtForIndex(plan: Plan): string | null {
@@ -349,6 +359,12 @@ function auditRowOf(plan: Plan, row: LogRow): AuditRow | null {
         context: entry.context,
         hash: entry.hash,
       };
+}
+
+function outcomeRowOf(plan: Plan, row: LogRow, decisionOf: (callId: string, beforeSeq: number) => CallDecision | null): OutcomeRow | null {
+  const outcome = outcomeOf(plan, row, decisionOf);
+  if (outcome === null) return null;
+  return { ...outcome, org: plan.org, planId: plan.id, actor: plan.action.actor, action: plan.action.name, project: plan.project?.name ?? null };
 }
 
 export function indexRowOf(plan: Plan, wakeAt: string | null): PlanIndexRow {

@@ -13,6 +13,7 @@ import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
 import { makeToolbox } from '../../src/engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from '../../src/engine/tools/workspace-tools.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
+import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
 import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
@@ -68,6 +69,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     planIndex,
     audit: makeMemoryAuditStore(),
     idempotency: makeMemoryIdempotencyStore(),
+    outcomes: makeMemoryOutcomeStore(),
     plans: makeMemoryPlans({ index: planIndex, sha256, catalogue, nowMs: () => clock.ms }),
     catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply: () => null },

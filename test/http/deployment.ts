@@ -8,6 +8,7 @@ import { invalidState, notFound } from '../../src/core/refusal.ts';
 import { err } from '../../src/core/result.ts';
 import { makeToolCatalogue } from '../../src/core/tool.ts';
 import { createApp } from '../../src/http/app.ts';
+import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
 import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
@@ -76,6 +77,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     planIndex: makeMemoryPlanIndex(),
     audit: makeMemoryAuditStore(),
     idempotency: makeMemoryIdempotencyStore(),
+    outcomes: makeMemoryOutcomeStore(),
     plans: { plan: () => noPlan },
     catalogue: catalogue.value,
     actors: { names: () => [], immediateReply: () => null },

@@ -10,6 +10,7 @@ import { makeIdempotencyStore } from '../../src/storage/d1/idempotency-store.ts'
 import { makeKeyStore } from '../../src/storage/d1/key-store.ts';
 import { makeOrgPolicyStore } from '../../src/storage/d1/org-policy-store.ts';
 import { makeOrgStore } from '../../src/storage/d1/org-store.ts';
+import { JUDGED, makeOutcomeStore, RECENT_CALLS, RECENT_PLANS } from '../../src/storage/d1/outcome-store.ts';
 import { makePlanIndex } from '../../src/storage/d1/plan-index.ts';
 import { makeProfileStore } from '../../src/storage/d1/profile-store.ts';
 import { makeProjectStore } from '../../src/storage/d1/project-store.ts';
@@ -31,6 +32,7 @@ portSuite('D1', {
   plans: makePlanIndex(db),
   audit: makeAuditStore(db),
   idempotency: makeIdempotencyStore(db),
+  outcomes: makeOutcomeStore(db),
 });
 
 describe('the schema of D1', () => {
@@ -68,6 +70,40 @@ describe('the schema of D1', () => {
     const plan = results.map(({ detail }) => detail).join('; ');
     expect(plan).toContain(index);
     expect(plan).not.toContain('TEMP B-TREE');
+  });
+
+  it.each([
+    ['recent calls', RECENT_CALLS, ['o', null, 'a', 'write', 50], 'outcomes_of_calls (org=? AND project=? AND actor=? AND risk_class=?)'],
+    ['recent plans', RECENT_PLANS, ['o', 'a', 'p', 50], 'plan_outcomes_recent (org=? AND action=? AND project=?)'],
+  ])('reads %s by index alone, newest first, and stops at the last that counts', async (_, query, bound, index) => {
+    const { results } = await db.prepare(`EXPLAIN QUERY PLAN ${query}`).bind(...bound).all<{ detail: string }>();
+    const plan = results.map(({ detail }) => detail).join('; ');
+    expect(plan).toContain(index);
+    expect(plan).not.toContain('TEMP B-TREE');
+    expect(plan).not.toContain('SCAN outcomes');
+  });
+
+  it('reads at most 50 outcomes for a statistic, however many there are', async () => {
+    const org = crypto.randomUUID();
+    const common = { org, planId: 'p', actor: 'a', action: 'a', project: 'p', at: '2026' } as const;
+    const judged = { kind: 'call', riskClass: 'write', confidence: 0.5, threshold: 0.7, gate: 'execute_command', outcome: 'ok' } as const;
+    const seqs = Array.from({ length: 400 }, (_, n) => n + 1);
+    await makeOutcomeStore(db).record(seqs.map((seq) => ({ ...common, ...judged, seq })));
+    await makeOutcomeStore(db).record(seqs.map((seq) => ({ ...common, kind: 'plan', planId: `p${seq}`, seq, outcome: 'ok' })));
+    const calls = await db.prepare(RECENT_CALLS).bind(org, 'p', 'a', 'write', 50).all();
+    const plans = await db.prepare(RECENT_PLANS).bind(org, 'a', 'p', 50).all();
+    for (const { results, meta } of [calls, plans]) {
+      expect(results).toEqual([{ ok: 50, total: 50 }]);
+      // The subquery's rows and what is counted of them.
+      expect(meta.rows_read).toBeLessThanOrEqual(150);
+    }
+  });
+
+  it('reads what was judged by the primary key, newest plans first', async () => {
+    const { results } = await db.prepare(`EXPLAIN QUERY PLAN ${JUDGED}`).bind('o', null, null, null, 10).all<{ detail: string }>();
+    const plan = results.map(({ detail }) => detail).join('; ');
+    expect(plan).toContain('SEARCH o USING PRIMARY KEY (org=?)');
+    expect(plan).not.toContain('TEMP B-TREE FOR ORDER BY');
   });
 });
 

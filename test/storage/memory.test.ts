@@ -1,3 +1,4 @@
+import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
 import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
 import {
@@ -23,4 +24,5 @@ portSuite('memory', {
   plans: makeMemoryPlanIndex(),
   audit: makeMemoryAuditStore(),
   idempotency: makeMemoryIdempotencyStore(),
+  outcomes: makeMemoryOutcomeStore(),
 });

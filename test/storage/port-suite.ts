@@ -13,6 +13,7 @@ import type {
   KeyStore,
   NamedDocument,
   OrgPolicyStore,
+  OutcomeStore,
   PlanIndex,
   ProfileStore,
   ProfileVersion,
@@ -21,6 +22,7 @@ import type {
   SessionStore,
 } from '../../src/app/ports.ts';
 import type { OrgStore } from '../../src/storage/org-store.ts';
+import { outcomeSuite } from './outcome-suite.ts';
 import { planIndexSuite } from './plan-index-suite.ts';
 
 export interface Stores {
@@ -35,6 +37,7 @@ export interface Stores {
   readonly plans: PlanIndex;
   readonly audit: AuditStore;
   readonly idempotency: IdempotencyStore;
+  readonly outcomes: OutcomeStore;
 }
 
 export function portSuite(adapter: string, stores: Stores): void {
@@ -255,6 +258,8 @@ export function portSuite(adapter: string, stores: Stores): void {
   });
 
   planIndexSuite(adapter, stores.plans);
+
+  outcomeSuite(adapter, stores.outcomes);
 
   describe(`${adapter}: audit entries`, () => {
     it('appends in any order and more than once, and keeps the first entry of a position', async () => {

@@ -18,6 +18,13 @@ export class PlanObject extends parts.PlanObject {
     const real = super.parts();
     return {
       ...real,
+      outcomes: {
+        ...real.outcomes,
+        record: async (rows) => {
+          for (const row of rows) failIfBroken(row.org, 'outcomes.record');
+          await real.outcomes.record(rows);
+        },
+      },
       index: {
         ...real.index,
         upsert: async (row) => {

@@ -46,6 +46,14 @@ export class PlanStore {
     }
   }
 
+  /** The rows before one, the newest first. */
+  *rowsBefore(seq: number): Generator<LogRow> {
+    for (const row of this.sql.exec('SELECT seq, body FROM log WHERE seq < ? ORDER BY seq DESC', seq)) {
+      const body = String(row['body']);
+      yield JSON.parse(body === '' ? this.longBody(Number(row['seq'])) : body) as LogRow;
+    }
+  }
+
   /** Within the caller's transaction. */
   append(rows: readonly LogRow[], blobs: ReadonlyMap<string, Uint8Array>, plan: Plan): void {
     const first = rows[0];

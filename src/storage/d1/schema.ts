@@ -5,10 +5,13 @@
  * Times are ISO 8601 in UTC with milliseconds, so that they sort as text.
  */
 import { sql } from 'drizzle-orm';
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
+import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 import type { AuditRow, SessionRecord } from '../../app/ports.ts';
 import type { JsonObject } from '../../core/json.ts';
+import type { Verdict } from '../../core/plan/outcomes.ts';
 import type { KeyKind, Role } from '../../core/principal.ts';
+import type { ThresholdName } from '../../core/profile.ts';
+import type { RiskClass } from '../../core/tool.ts';
 
 export const orgs = sqliteTable('orgs', {
   id: text().primaryKey(),
@@ -190,6 +193,51 @@ export const auditEntries = sqliteTable(
     hash: text().notNull(),
   },
   (table) => [primaryKey({ columns: [table.org, table.planId, table.seq] })],
+);
+
+/** Decisions with the confidence that they were made by, and what became of them. `WITHOUT ROWID`; the index holds calls only. */
+export const outcomes = sqliteTable(
+  'outcomes',
+  {
+    org: text().notNull(),
+    planId: text('plan_id').notNull(),
+    seq: integer().notNull(),
+    kind: text().$type<'call' | 'gate'>().notNull(),
+    riskClass: text('risk_class').$type<RiskClass>().notNull(),
+    actor: text().notNull(),
+    action: text().notNull(),
+    project: text(),
+    confidence: real(),
+    threshold: real(),
+    gate: text().$type<ThresholdName>(),
+    /** Null: as the plan stands (`plan_outcomes`). */
+    outcome: text().$type<Verdict>(),
+    at: text().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.org, table.planId, table.seq] }),
+    index('outcomes_of_calls')
+      .on(table.org, table.project, table.actor, table.riskClass, table.at, table.planId, table.seq)
+      .where(sql`kind = 'call'`),
+  ],
+);
+
+/** How each plan stands that was applied, failed or was given up. `WITHOUT ROWID`. */
+export const planOutcomes = sqliteTable(
+  'plan_outcomes',
+  {
+    org: text().notNull(),
+    planId: text('plan_id').notNull(),
+    seq: integer().notNull(),
+    action: text().notNull(),
+    project: text(),
+    outcome: text().$type<Verdict>().notNull(),
+    at: text().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.org, table.planId] }),
+    index('plan_outcomes_recent').on(table.org, table.action, table.project, table.at, table.planId),
+  ],
 );
 
 export const idempotency = sqliteTable(

@@ -10,11 +10,8 @@ const NONE: Outcomes = { ok: 0, total: 0 };
 
 /** Confidence of a gate in phase form: outcomes of the action's plans on the project, as they were known when the plan started. */
 export function phaseConfidence(plan: Plan, gate: ThresholdName, claimed?: number): Confidence {
-  const risk = GATES[gate].risk;
-  const riskClass: RiskClass =
-    risk === 'apply_target' ? applyRiskClass({ fastForward: false, outboxEntries: 0 }) : risk === 'riskiest_call' || risk === 'failed_call' ? 'read' : risk;
   return computeConfidence({
-    riskClass,
+    riskClass: gateRiskClass(gate),
     outcomes: plan.statistics.plans,
     familiarity: { kind: 'phase', completedPlans: plan.statistics.plans.ok },
     touchesProtectedPath: false,
@@ -26,6 +23,13 @@ export function phaseConfidence(plan: Plan, gate: ThresholdName, claimed?: numbe
     tainted: plan.tainted,
     ...(claimed === undefined ? {} : { claimed }),
   });
+}
+
+/** The class of a gate in phase form. A decision under execute_command touches nothing by itself. */
+export function gateRiskClass(gate: ThresholdName): RiskClass {
+  const { risk } = GATES[gate];
+  if (risk === 'apply_target') return applyRiskClass({ fastForward: false, outboxEntries: 0 });
+  return risk === 'riskiest_call' || risk === 'failed_call' ? 'read' : risk;
 }
 
 /** Confidence of one call. Invariants concern what is changed, so a reading call matches none. */

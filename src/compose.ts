@@ -6,6 +6,7 @@ import { ulid } from 'ulid';
 import type { Services } from './app/services.ts';
 import { sweep } from './app/sweep.ts';
 import type { ActionDocument } from './core/action.ts';
+import { type AuditKeys, makeAuditKeys } from './core/audit/ed25519.ts';
 import type { JsonObject } from './core/json.ts';
 import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
@@ -38,6 +39,10 @@ export interface Env {
   /** `open` answers without keys, on loopback only. */
   readonly AUTH_MODE?: string;
   readonly OPEN_ORG?: string;
+  /** Secret: Ed25519 private key as JWK that signs the heads of the logs. Absent: nothing is signed, and the health check says so. */
+  readonly AUDIT_SIGNING_KEY?: string;
+  /** Public keys that signed before the one in use, as a JSON list of JWKs: what they signed stays verifiable. */
+  readonly AUDIT_PUBLIC_KEYS?: string;
 }
 
 export const VERSION = '0.1.0';
@@ -59,6 +64,7 @@ export function compose({ toolPackages }: Parts) {
       this.connected ??= {
         index: makePlanIndex(this.env.DB),
         audit: makeAuditStore(this.env.DB),
+        auditKeys: auditKeysOf(this.env),
         outcomes: makeOutcomeStore(this.env.DB),
         projects: makeProjects(this.env.PROJECTS),
         toolbox,
@@ -97,12 +103,23 @@ function connect(env: Env, toolbox: Toolbox): Services {
     config: makeConfigStore(env.DB),
     planIndex: makePlanIndex(env.DB),
     audit: makeAuditStore(env.DB),
+    auditKeys: auditKeysOf(env),
     idempotency: makeIdempotencyStore(env.DB),
     outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
     catalogue: toolbox.catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply },
   };
+}
+
+/** The keys of the isolate: bindings do not change while it lives, and a key is imported once. */
+let known: { readonly signingKey: string | undefined; readonly earlierKeys: string | undefined; readonly keys: AuditKeys } | null = null;
+
+function auditKeysOf({ AUDIT_SIGNING_KEY: signingKey, AUDIT_PUBLIC_KEYS: earlierKeys }: Env): AuditKeys {
+  if (known === null || known.signingKey !== signingKey || known.earlierKeys !== earlierKeys) {
+    known = { signingKey, earlierKeys, keys: makeAuditKeys({ signingKey, earlierKeys, sha256 }) };
+  }
+  return known.keys;
 }
 
 function immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null {

@@ -6,10 +6,13 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import type { CallContext, Handler, Handlers } from './handler.ts';
 import { actionHandlers } from './handlers/action-handlers.ts';
+import { auditHandlers } from './handlers/audit-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
+import { guardRevisionHandlers } from './handlers/guard-revision-handlers.ts';
+import { haltHandlers } from './handlers/halt-handlers.ts';
 import { healthHandlers } from './handlers/health-handlers.ts';
 import { keyHandlers } from './handlers/key-handlers.ts';
 import { orgHandlers } from './handlers/org-handlers.ts';
@@ -25,6 +28,9 @@ export const HANDLERS: Handlers = {
   ...planHandlers,
   ...approvalHandlers,
   ...guardHandlers,
+  ...guardRevisionHandlers,
+  ...haltHandlers,
+  ...auditHandlers,
   ...actionHandlers,
   ...projectHandlers,
   ...sessionHandlers,

@@ -1,4 +1,5 @@
 import type { ActionDocument } from '../core/action.ts';
+import type { AuditKeys } from '../core/audit/ed25519.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { ToolCatalogue } from '../core/tool.ts';
@@ -54,6 +55,7 @@ export interface Services {
   readonly config: ConfigStore;
   readonly planIndex: PlanIndex;
   readonly audit: AuditStore;
+  readonly auditKeys: AuditKeys;
   readonly idempotency: IdempotencyStore;
   readonly outcomes: OutcomeStore;
   readonly plans: Plans;

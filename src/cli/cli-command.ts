@@ -1,6 +1,8 @@
 import { approvalDecide } from '../api/approval.ts';
+import { AUDIT_FORMATS } from '../api/audit.ts';
 import type { Operation } from '../api/operation.ts';
 import { OPERATION_NAMES, OPERATIONS, type OperationName } from '../api/operations.ts';
+import { exportTrail, verifyTrailFile } from './audit-commands.ts';
 import { decideShown } from './approval-commands.ts';
 import { type CommandContext, checkedParams } from './command-context.ts';
 import { EXIT } from './exit-code.ts';
@@ -8,6 +10,7 @@ import { type Flag, flagsOf } from './flags.ts';
 import type { Outcome } from './output.ts';
 import { exportProject } from './project-export.ts';
 import { importProject } from './project-import.ts';
+import { renderFileVerdict } from './render/audit.ts';
 import { renderApproval } from './render/approval.ts';
 import { renderGeneric } from './render/generic.ts';
 import { printable } from './render/style.ts';
@@ -23,6 +26,8 @@ export interface CliCommand {
   readonly examples: readonly string[];
   /** Asks before it decides; gets `--yes`. */
   readonly asks: boolean;
+  /** Works without a server. */
+  readonly isOffline?: true;
   readonly run: (context: CommandContext) => Promise<Omit<Outcome, 'notes'>>;
 }
 
@@ -32,6 +37,7 @@ export function cliCommands(): readonly CliCommand[] {
     ...OPERATION_NAMES.filter((name) => operationOf(name).cli !== undefined).map(rowCommand),
     ...approvalCommands(),
     ...projectCommands(),
+    ...auditCommands(),
   ];
 }
 
@@ -149,6 +155,51 @@ function projectCommands(): readonly CliCommand[] {
       run: async (context) => {
         const result = await exportProject(context);
         return { exitCode: EXIT.ok, data: result, render: (style) => renderGeneric(result, style) };
+      },
+    },
+  ];
+}
+
+/** `audit export|verify`: a log as a file, and whether the file holds. */
+function auditCommands(): readonly CliCommand[] {
+  const flag = (name: string, description: string): Flag => ({ ...argument(name, description), required: false });
+  const plan = argument('plan_id', 'Plan id');
+  return [
+    {
+      words: ['audit', 'export'],
+      summary: "Write a plan's log with its signed heads, or its audit entries as CSV",
+      positional: [plan],
+      flags: [
+        flag('out', 'File; default standard output'),
+        { ...flag('as', 'jsonl: verifiable rows; csv: audit entries; default by the name of the file'), choices: AUDIT_FORMATS },
+      ],
+      examples: ['01HXRCF1ABCDE12345678901AB --out trail.jsonl', '01HXRCF1ABCDE12345678901AB --out trail.csv'],
+      asks: false,
+      run: async (context) => {
+        const { result, text } = await exportTrail(context);
+        const isFile = result.file !== undefined;
+        return {
+          exitCode: EXIT.ok,
+          data: isFile ? result : { ...result, content: text },
+          render: (style) => renderGeneric(result, style),
+          ...(isFile ? {} : { raw: Buffer.from(text) }),
+        };
+      },
+    },
+    {
+      words: ['audit', 'verify'],
+      summary: 'Check an exported log: every hash, the signed heads, and that nothing is missing at the end',
+      positional: [argument('file', 'File of audit export (jsonl)')],
+      flags: [
+        flag('jwks', "Keys: an address or a file; default the known server's /.well-known/jwks.json"),
+        { ...flag('chain_only', 'Check the hashes alone; a cut or replaced file may then look whole'), kind: 'boolean' },
+      ],
+      examples: ['trail.jsonl --jwks keys.json'],
+      asks: false,
+      isOffline: true,
+      run: async (context) => {
+        const verdict = await verifyTrailFile(context);
+        return { exitCode: verdict.valid ? EXIT.ok : EXIT.error, data: verdict, render: (style) => renderFileVerdict(verdict, style) };
       },
     },
   ];

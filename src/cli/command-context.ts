@@ -10,6 +10,8 @@ import type { Style } from './render/style.ts';
 export interface CommandContext {
   readonly io: CliIo;
   readonly client: Client;
+  /** Address of the server that is known; null only in commands that need none. */
+  readonly serverUrl: string | null;
   /** Parameters from flags and positions, by member name. */
   readonly params: Readonly<Record<string, unknown>>;
   /** For what is shown before the result: a diff to confirm. Standard error, so that results can be piped. */

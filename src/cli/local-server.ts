@@ -8,6 +8,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import type { Miniflare as MiniflareInstance, WorkerdStructuredLog } from 'miniflare';
+import { ensureAuditKey } from './audit-key-file.ts';
 import { REPOSITORY } from './build-worker.ts';
 import { applyLocalMigrations } from './local-migrations.ts';
 import { prepareRuntimeGuard, type RuntimeGuard } from './runtime-guard.ts';
@@ -98,7 +99,7 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
 async function createMiniflare(options: LocalServerOptions, stateDir: string, guard: RuntimeGuard): Promise<MiniflareInstance> {
   const { Log, LogLevel, Miniflare } = await import('miniflare');
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
-  const config = await readWorkerConfig({ ...options.bindings, ...(options.open === true ? { AUTH_MODE: 'open' } : {}) });
+  const config = await readWorkerConfig({ AUDIT_SIGNING_KEY: await ensureAuditKey(stateDir), ...options.bindings, ...(options.open === true ? { AUTH_MODE: 'open' } : {}) });
   const contents = await readFile(options.bundlePath, 'utf8');
 
   class LineLog extends Log {

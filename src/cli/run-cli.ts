@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { createClient } from '../client/client.ts';
+import { type Client, createClient } from '../client/client.ts';
 import { cliCommands } from './cli-command.ts';
 import { type CliIo, UsageError } from './cli-io.ts';
 import type { CommandContext } from './command-context.ts';
@@ -38,10 +38,15 @@ export async function runCli(argv: readonly string[], io: CliIo, version: string
       ...(key === undefined ? {} : { key }),
       env: io.env,
       cwd: io.cwd,
+    }).catch((error: unknown) => {
+      // Whether a file holds is found out without any server.
+      if (invocation.command.isOffline === true && url === undefined) return null;
+      throw error;
     });
     const context: CommandContext = {
       io,
-      client: createClient({ ...address, ...(io.fetch === undefined ? {} : { fetch: io.fetch }) }),
+      client: address === null ? NO_CLIENT : createClient({ ...address, ...(io.fetch === undefined ? {} : { fetch: io.fetch }) }),
+      serverUrl: address?.url ?? null,
       params: invocation.params,
       style: styleFor(format === 'rich', io.env),
       isConfirmed: invocation.isConfirmed,
@@ -53,6 +58,10 @@ export async function runCli(argv: readonly string[], io: CliIo, version: string
     return finish(command, { ...failure, notes: [...notes, ...failure.notes] });
   }
 }
+
+const NO_CLIENT: Client = {
+  call: (name) => Promise.reject(new UsageError(`${name} needs a server`)),
+};
 
 type Parsed = { readonly invocation: Invocation } | { readonly help: ExitCode; readonly text: string } | { readonly error: Error };
 

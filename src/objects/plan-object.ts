@@ -1,5 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { AuditRow, AuditStore, OutcomeRow, OutcomeStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
+import type { AuditRow, AuditStore, OutcomeRow, OutcomeStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanHeads, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
+import type { AuditKeys } from '../core/audit/ed25519.ts';
+import { signHead } from '../core/audit/head.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
@@ -23,6 +25,7 @@ export interface PlanObjectParts {
   readonly index: PlanIndex;
   readonly audit: AuditStore;
   readonly outcomes: OutcomeStore;
+  readonly auditKeys: AuditKeys;
   readonly projects: Projects;
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
@@ -38,6 +41,9 @@ const FLUSH_RETRY_MS = 5_000;
 const FLUSH_BATCH = 200;
 
 /**
+/** While a plan works, its head is signed after so many rows; whenever it rests, at once. */
+const SIGN_EVERY = 64;
+
  * One plan: isolated, single-writer, asleep while it waits (design sections 1 and 3).
  *
  * Promise: a command is decided and committed in one synchronous transaction; what it opened is done by the alarm loop; whatever was
@@ -47,6 +53,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   readonly sha256 = sha256;
   private readonly store: PlanStore;
   private current: Plan | null;
+  private readonly headStore: HeadStore;
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private isWorking = false;
@@ -63,6 +70,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     super(ctx, env);
     this.store = new PlanStore(ctx.storage.sql);
     this.current = this.store.load();
+    this.headStore = new HeadStore(ctx.storage.sql);
     this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
     if (this.current !== null) {
       const plan = this.current;
@@ -100,7 +108,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   }
 
   async log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null> {
-    return this.current === null ? null : [...this.store.rows(afterSeq, limit)];
+    return this.current === null ? null : [...this.readableRows(afterSeq, limit)];
   }
 
   async diff(): Promise<PlanDiff | null> {
@@ -120,7 +128,17 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   async verify(): Promise<ChainVerdict | null> {
     const plan = this.current;
     if (plan === null) return null;
-    return verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.store.rows(0, Number.MAX_SAFE_INTEGER));
+    const verdict = verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.readableRows(0, Number.MAX_SAFE_INTEGER));
+    const { entries, head } = verdict;
+    const isUnreadable = verdict.valid && this.ctx.storage.sql.exec('SELECT 1 FROM log WHERE seq > ? LIMIT 1', entries).toArray().length > 0;
+    return isUnreadable ? { valid: false, entries, head, seq: entries + 1, problem: 'changed' } : verdict;
+  }
+
+  async heads({ sign }: { readonly sign: boolean }): Promise<PlanHeads | null> {
+    const plan = this.current;
+    if (plan === null) return null;
+    if (sign) await this.signRow(plan.seq, plan.headHash);
+    return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list() };
   }
 
   async wake(): Promise<void> {
@@ -281,6 +299,15 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       const after = evolve(state, row);
       const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
       state = after;
+  /** Rows of the log up to the first one that is no row any more: verifying has to answer where something was tampered with. */
+  private *readableRows(afterSeq: number, limit: number): Generator<LogRow> {
+    try {
+      yield* this.store.rows(afterSeq, limit);
+    } catch (cause) {
+      this.report('a row of the log cannot be read', cause);
+    }
+  }
+
       if (update !== null) yield update;
     }
   }
@@ -315,12 +342,36 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       this.flushPausedUntilMs = this.nowMs() + FLUSH_RETRY_MS;
       this.report('the outbox could not be flushed; it is retried', cause);
     }
+        // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
+        const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;
+        if (isDue) await this.signRow(last.seq, last.hash);
   }
 
   /** The last decision of a call before a row; calls are settled soon after they are decided, so this looks back over a few rows. */
   private decisionOf(callId: string, beforeSeq: number): CallDecision | null {
     for (const row of this.store.rowsBefore(beforeSeq)) if (row.type === 'call_decided' && row.data.call.id === callId) return row;
     return null;
+  }
+
+  /**
+   * Signs that the log has this row, once, and only if it really is in the log. A deployment that cannot sign goes on working; what it
+   * could not sign is signed when somebody asks for the head.
+   */
+  private async signRow(seq: number, hash: string): Promise<void> {
+    const plan = this.current;
+    if (plan === null || this.headStore.newestSeq() >= seq) return;
+    const [row] = this.store.rows(seq - 1, 1);
+    if (row?.seq !== seq || row.hash !== hash) {
+      this.report('the head is not signed: the log does not end where the plan is', { seq, hash });
+      return;
+    }
+    try {
+      const at = new Date(this.nowMs()).toISOString();
+      const head = await signHead(this.parts().auditKeys, { v: 1, org: plan.org, plan_id: plan.id, seq, hash, at });
+      if (head !== null) this.headStore.add(head);
+    } catch (cause) {
+      this.report('the head could not be signed', cause);
+    }
   }
 
   private wakeAtForIndex(plan: Plan): string | null {

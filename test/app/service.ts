@@ -24,6 +24,7 @@ import {
   makeMemorySessionStore,
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
+import { newAuditKeys } from '../support/audit-keys.ts';
 import { makeMemoryPlans } from './memory-plans.ts';
 import { makeSqliteProjects, type TestProjects } from './sqlite-projects.ts';
 
@@ -53,6 +54,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
   const { catalogue } = toolbox.value;
   const projects = makeSqliteProjects();
   const planIndex = makeMemoryPlanIndex();
+  const audit = makeMemoryAuditStore();
+  const auditKeys = replace.auditKeys ?? newAuditKeys();
   const services: Services = {
     clock: { nowMs: () => clock.ms },
     ids: { ulid: () => ulid(), secret: () => randomBytes(32).toString('base64url') },
@@ -67,10 +70,11 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     sessions: makeMemorySessionStore(),
     config: makeMemoryConfigStore(),
     planIndex,
-    audit: makeMemoryAuditStore(),
+    audit,
+    auditKeys,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
-    plans: makeMemoryPlans({ index: planIndex, sha256, catalogue, nowMs: () => clock.ms }),
+    plans: makeMemoryPlans({ index: planIndex, audit, auditKeys, sha256, catalogue, nowMs: () => clock.ms }),
     catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply: () => null },
     ...replace,

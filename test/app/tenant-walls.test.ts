@@ -109,6 +109,8 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/plan/list': [listing('planId'), { lists: ({ session }) => ({ session_id: session }), shows: ({ planId }) => planId }],
   '_cleveragents/plan/prompt': { refuses: ({ planId }) => ({ plan_id: planId, guidance: 'Do it' }), kind: 'not_found' },
   '_cleveragents/plan/guard/show': onPlan,
+  '_cleveragents/audit/export': onPlan,
+  '_cleveragents/audit/head': onPlan,
   '_cleveragents/plan/guard/audit': onPlan,
   '_cleveragents/plan/guard/audit/verify': onPlan,
   '_cleveragents/plan/profile/show': onPlan,

@@ -19,6 +19,7 @@ import {
   makeMemorySessionStore,
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
+import { newAuditKeys } from '../support/audit-keys.ts';
 
 export const START_MS = Date.parse('2026-11-30T12:00:00.000Z');
 
@@ -76,6 +77,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     config: makeMemoryConfigStore(),
     planIndex: makeMemoryPlanIndex(),
     audit: makeMemoryAuditStore(),
+    auditKeys: newAuditKeys(),
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
     plans: { plan: () => noPlan },
@@ -120,6 +122,7 @@ const noPlan: PlanPort = {
   log: async () => null,
   diff: async () => null,
   verify: async () => null,
+  heads: async () => null,
   wake: async () => {},
   follow: async () => null,
 };

@@ -1,3 +1,4 @@
+import type { AuditFileVerdict } from '../../api/audit-file.ts';
 import type { AuditEntryView } from '../../api/guard.ts';
 import type { ResultOf } from '../../api/operations.ts';
 import { clip, oneLine, type Style, table } from './style.ts';
@@ -29,7 +30,25 @@ function subjectOf({ context }: AuditEntryView): string {
 
 /** Whether the chain holds, in one line. */
 export function renderVerification(result: ResultOf<'_cleveragents/plan/guard/audit/verify'>, style: Style): string {
-  if (result.valid) return style.paint('green', `valid: ${result.entries} rows, head ${result.head}`);
+  const signed =
+    result.head_signature === 'valid' ? `signed up to row ${result.signed_seq ?? 0}` : `head signature: ${result.head_signature.replace('_', ' ')}`;
+  if (result.valid) return style.paint('green', `valid: ${result.entries} rows, head ${result.head}, ${signed}, trail ${result.trail}`);
   const where = result.first_bad_seq === undefined ? '' : ` at row ${result.first_bad_seq}`;
   return style.paint('red', `NOT VALID${where}: ${oneLine(result.problem ?? 'the chain does not hold')}`);
+}
+
+/** Whether an exported log holds, and what that rests on. */
+export function renderFileVerdict(verdict: AuditFileVerdict, style: Style): string {
+  const { rows, masked_rows: masked, head, plan_id: plan } = verdict;
+  if (!verdict.valid) {
+    const row = verdict.first_bad_seq === undefined ? '' : ` at row ${verdict.first_bad_seq}`;
+    const line = verdict.line === undefined ? '' : ` (line ${verdict.line})`;
+    return style.paint('red', oneLine(`NOT VALID${row}${line}: ${verdict.problem ?? ''}: ${verdict.detail ?? ''}`));
+  }
+  const hidden = masked === 0 ? '' : `, ${masked} with secrets masked`;
+  const what = `plan ${plan}: ${rows} rows${hidden}, head ${head.hash}`;
+  if (verdict.signature === 'unchecked') {
+    return style.paint('yellow', oneLine(`chain holds; NO SIGNATURE WAS CHECKED, so rows may be missing at the end; ${what}`));
+  }
+  return style.paint('green', oneLine(`valid and signed, complete as of ${verdict.as_of ?? ''}; ${what}`));
 }

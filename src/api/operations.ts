@@ -5,16 +5,6 @@ import { approvalDecide, approvalList } from './approval.ts';
 import { profileCalibration } from './calibration.ts';
 import { configGet, configList, configSet } from './config.ts';
 import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
-import {
-  planGuardAllowlistAdd,
-  planGuardAllowlistRemove,
-  planGuardConfirmationAdd,
-  planGuardConfirmationRemove,
-  planGuardDenylistAdd,
-  planGuardDenylistRemove,
-  planGuardSet,
-} from './guard-revision.ts';
-import { haltClear, haltSet, haltShow } from './halt.ts';
 import { healthCheck, rpcDiscover } from './health.ts';
 import { keyCreate, keyList, keyRevoke } from './key.ts';
 import type { Operation } from './operation.ts';
@@ -62,16 +52,6 @@ export const OPERATIONS = {
   '_cleveragents/plan/guard/show': planGuardShow,
   '_cleveragents/plan/guard/audit': planGuardAudit,
   '_cleveragents/plan/guard/audit/verify': planGuardAuditVerify,
-  '_cleveragents/plan/guard/set': planGuardSet,
-  '_cleveragents/plan/guard/denylist/add': planGuardDenylistAdd,
-  '_cleveragents/plan/guard/denylist/remove': planGuardDenylistRemove,
-  '_cleveragents/plan/guard/allowlist/add': planGuardAllowlistAdd,
-  '_cleveragents/plan/guard/allowlist/remove': planGuardAllowlistRemove,
-  '_cleveragents/plan/guard/confirmation/add': planGuardConfirmationAdd,
-  '_cleveragents/plan/guard/confirmation/remove': planGuardConfirmationRemove,
-  '_cleveragents/halt/set': haltSet,
-  '_cleveragents/halt/clear': haltClear,
-  '_cleveragents/halt/show': haltShow,
   '_cleveragents/plan/profile/show': planProfileShow,
   '_cleveragents/audit/export': auditExport,
   '_cleveragents/audit/head': auditHead,

@@ -2,8 +2,8 @@
  * What the application needs from the outside, as small interfaces over plain data. Adapters live in storage/ (D1 and object stubs)
  * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
  */
-import type { SignedHead } from '../core/audit/head.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
+import type { SignedHead } from '../core/audit/head.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { ChainVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
@@ -373,9 +373,6 @@ export type PlanFeedItem =
   | { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot }
   | { readonly kind: 'update'; readonly update: PlanUpdate };
 
-/** One plan's object. An id that the org does not have answers null everywhere and stores nothing. */
-export interface PlanPort {
-  /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
 /** Where a plan's log ends, and what has been signed of it. */
 export interface PlanHeads {
   readonly seq: number;
@@ -384,17 +381,20 @@ export interface PlanHeads {
   readonly signed: readonly SignedHead[];
 }
 
+/** One plan's object. An id that the org does not have answers null everywhere and stores nothing. */
+export interface PlanPort {
+  /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
   create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>>;
   command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null>;
   read(): Promise<PlanSnapshot | null>;
   log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
   diff(): Promise<PlanDiff | null>;
   verify(): Promise<ChainVerdict | null>;
+  /** With `sign`, the end of the log is signed first if it is not yet. */
+  heads(options: { readonly sign: boolean }): Promise<PlanHeads | null>;
   /** Makes an overdue plan look at its deadlines. */
   wake(): Promise<void>;
   /**
-  /** With `sign`, the end of the log is signed first if it is not yet. */
-  heads(options: { readonly sign: boolean }): Promise<PlanHeads | null>;
    * Follows the plan until it ends, the signal aborts, or `maxMs` pass. `afterSeq` null starts with a snapshot; a number delivers the
    * updates after it. Reconnects by itself; an item is delivered once.
    */

@@ -17,6 +17,7 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, type PlanHost, runPlan } from '../engine/run-plan.ts';
+import { HeadStore } from './plan/head-store.ts';
 import { PlanStore } from './plan/plan-store.ts';
 import { sha256 } from './sha256.ts';
 
@@ -24,8 +25,8 @@ import { sha256 } from './sha256.ts';
 export interface PlanObjectParts {
   readonly index: PlanIndex;
   readonly audit: AuditStore;
-  readonly outcomes: OutcomeStore;
   readonly auditKeys: AuditKeys;
+  readonly outcomes: OutcomeStore;
   readonly projects: Projects;
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
@@ -40,10 +41,10 @@ const WATCHDOG_MS = 5_000;
 const FLUSH_RETRY_MS = 5_000;
 const FLUSH_BATCH = 200;
 
-/**
 /** While a plan works, its head is signed after so many rows; whenever it rests, at once. */
 const SIGN_EVERY = 64;
 
+/**
  * One plan: isolated, single-writer, asleep while it waits (design sections 1 and 3).
  *
  * Promise: a command is decided and committed in one synchronous transaction; what it opened is done by the alarm loop; whatever was
@@ -52,8 +53,8 @@ const SIGN_EVERY = 64;
 export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> implements PlanHost {
   readonly sha256 = sha256;
   private readonly store: PlanStore;
-  private current: Plan | null;
   private readonly headStore: HeadStore;
+  private current: Plan | null;
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private isWorking = false;
@@ -69,8 +70,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.store = new PlanStore(ctx.storage.sql);
-    this.current = this.store.load();
     this.headStore = new HeadStore(ctx.storage.sql);
+    this.current = this.store.load();
     this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
     if (this.current !== null) {
       const plan = this.current;
@@ -293,12 +294,6 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (state?.terminal === true) for (const socket of sockets) socket.close(1000, 'ended');
   }
 
-  private *updatesAfter(seq: number): Generator<PlanUpdate> {
-    let state: Plan | null = null;
-    for (const row of this.store.rows(0, Number.MAX_SAFE_INTEGER)) {
-      const after = evolve(state, row);
-      const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
-      state = after;
   /** Rows of the log up to the first one that is no row any more: verifying has to answer where something was tampered with. */
   private *readableRows(afterSeq: number, limit: number): Generator<LogRow> {
     try {
@@ -308,6 +303,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     }
   }
 
+  private *updatesAfter(seq: number): Generator<PlanUpdate> {
+    let state: Plan | null = null;
+    for (const row of this.store.rows(0, Number.MAX_SAFE_INTEGER)) {
+      const after = evolve(state, row);
+      const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
+      state = after;
       if (update !== null) yield update;
     }
   }
@@ -336,21 +337,15 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);
         if (judged.length > 0) await outcomes.record(judged);
         await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
+        // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
+        const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;
+        if (isDue) await this.signRow(last.seq, last.hash);
         this.store.setFlushedSeq(last.seq);
       }
     } catch (cause) {
       this.flushPausedUntilMs = this.nowMs() + FLUSH_RETRY_MS;
       this.report('the outbox could not be flushed; it is retried', cause);
     }
-        // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
-        const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;
-        if (isDue) await this.signRow(last.seq, last.hash);
-  }
-
-  /** The last decision of a call before a row; calls are settled soon after they are decided, so this looks back over a few rows. */
-  private decisionOf(callId: string, beforeSeq: number): CallDecision | null {
-    for (const row of this.store.rowsBefore(beforeSeq)) if (row.type === 'call_decided' && row.data.call.id === callId) return row;
-    return null;
   }
 
   /**
@@ -360,18 +355,21 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private async signRow(seq: number, hash: string): Promise<void> {
     const plan = this.current;
     if (plan === null || this.headStore.newestSeq() >= seq) return;
-    const [row] = this.store.rows(seq - 1, 1);
-    if (row?.seq !== seq || row.hash !== hash) {
-      this.report('the head is not signed: the log does not end where the plan is', { seq, hash });
-      return;
-    }
     try {
+      const [row] = this.store.rows(seq - 1, 1);
+      if (row?.seq !== seq || row.hash !== hash) throw new Error(`row ${seq} of the log is not the one that the plan ends with`);
       const at = new Date(this.nowMs()).toISOString();
       const head = await signHead(this.parts().auditKeys, { v: 1, org: plan.org, plan_id: plan.id, seq, hash, at });
       if (head !== null) this.headStore.add(head);
     } catch (cause) {
       this.report('the head could not be signed', cause);
     }
+  }
+
+  /** The last decision of a call before a row; calls are settled soon after they are decided, so this looks back over a few rows. */
+  private decisionOf(callId: string, beforeSeq: number): CallDecision | null {
+    for (const row of this.store.rowsBefore(beforeSeq)) if (row.type === 'call_decided' && row.data.call.id === callId) return row;
+    return null;
   }
 
   private wakeAtForIndex(plan: Plan): string | null {

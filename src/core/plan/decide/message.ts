@@ -16,6 +16,9 @@ type MessageCommand = Extract<Command, { type: 'message' }>;
 export function takeMessage(work: Work, command: MessageCommand): Result<null, Refusal> {
   const plan = work.plan();
   if (plan.terminal) {
+    // An approval that is sent again because its answer was lost is no new message, and the plan may well have ended by it.
+    const { answers, by } = command;
+    if (answers.length > 0 && answers.every((answer) => isRepeat(findApproval(plan, answer.approvalId), answer, by.actor.id))) return ok(null);
     return err(
       invalidState(`the task is ${plan.state} and takes no more messages; start a new task in the same context`, {
         plan_id: plan.id,

@@ -5,20 +5,27 @@ import { limitView } from './views.ts';
 
 const onPlan = [...COMMON_ERRORS, 'not_found'] as const;
 
+/** The guards of a plan, as every operation on them answers. */
+export const planGuardView = z.object({
+  plan_id: planId,
+  /** Grows with every revision of the plan's guards. */
+  revision: z.number(),
+  digest: z.string(),
+  /** What holds, grants of humans included. */
+  limits: z.array(limitView),
+  /** The combined policy, in the source's field names. */
+  policy: jsonObject,
+  /** What revisions of this plan have set; the rest is locked into it. */
+  revised: jsonObject,
+});
+export type PlanGuardView = z.output<typeof planGuardView>;
+
 export const planGuardShow = defineOperation({
   name: '_cleveragents/plan/guard/show',
   summary: 'The guards in force and the origin of each limit',
   role: 'viewer',
   params: z.strictObject({ plan_id: planId }),
-  result: z.object({
-    plan_id: planId,
-    /** Grows with every revision of the plan's guards. */
-    revision: z.number(),
-    digest: z.string(),
-    limits: z.array(limitView),
-    /** The combined policy, in the source's field names. */
-    policy: jsonObject,
-  }),
+  result: planGuardView,
   errors: onPlan,
   idempotent: true,
   cli: { command: ['plan', 'guard', 'show'], positional: ['plan_id'] },

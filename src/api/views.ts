@@ -1,7 +1,7 @@
 /** The shapes of a plan and of an approval as every operation answers them, and the pieces they share. */
 import * as z from 'zod';
 import { TASK_STATES } from '../a2a/model.ts';
-import { APPROVAL_KINDS, type ApprovalStatus, PHASES, STATES } from '../core/plan/plan.ts';
+import { APPROVAL_KINDS, type ApprovalStatus, HALT_LEVELS, PHASES, STATES } from '../core/plan/plan.ts';
 import { PROFILE_LEVELS } from '../core/profile.ts';
 import { RISK_CLASSES } from '../core/tool.ts';
 import { approvalId, jsonObject, jsonValue, planId, timestamp } from './schemas.ts';
@@ -109,6 +109,8 @@ export const planView = z
     resume_state: z.string().optional(),
     task_state: z.enum(TASK_STATES),
     attempt: z.number(),
+    /** Present where the executor is outside. */
+    external: z.literal(true).optional(),
     profile: profileReference,
     budget: z.object({
       cap_usd: z.number().nullable(),
@@ -127,6 +129,8 @@ export const planView = z
     applied_head: z.string().optional(),
     error: z.object({ first: problem, last: problem }).optional(),
     cancel_reason: z.string().optional(),
+    /** The kill switch is set: nothing is authorised. */
+    halted: z.object({ level: z.enum(HALT_LEVELS), reason: z.string(), by: z.string(), at: timestamp }).optional(),
     /** Position and hash of the newest row of the plan's log. */
     seq: z.number(),
     head_hash: z.string(),

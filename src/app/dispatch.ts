@@ -11,6 +11,9 @@ import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
+import { guardRevisionHandlers } from './handlers/guard-revision-handlers.ts';
+import { haltHandlers } from './handlers/halt-handlers.ts';
+import { guardServiceHandlers } from './handlers/guard-service-handlers.ts';
 import { healthHandlers } from './handlers/health-handlers.ts';
 import { keyHandlers } from './handlers/key-handlers.ts';
 import { orgHandlers } from './handlers/org-handlers.ts';
@@ -26,6 +29,9 @@ export const HANDLERS: Handlers = {
   ...planHandlers,
   ...approvalHandlers,
   ...guardHandlers,
+  ...guardServiceHandlers,
+  ...guardRevisionHandlers,
+  ...haltHandlers,
   ...auditHandlers,
   ...actionHandlers,
   ...projectHandlers,

@@ -7,7 +7,7 @@ import type { JsonObject } from '../core/json.ts';
 import { toUsd } from '../core/money.ts';
 import { elapsedMs } from '../core/plan/evolve.ts';
 import type { Approval, Failure, Stored } from '../core/plan/plan.ts';
-import { pendingApprovals } from '../core/plan/plan.ts';
+import { haltOf, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PublicPlan, valueIn } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { PlanIndexRow } from './ports.ts';
@@ -32,6 +32,7 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
     ...(plan.resumeState === null ? {} : { resume_state: plan.resumeState }),
     task_state: taskStateOf(plan),
     attempt: plan.attempt,
+    ...(plan.external === undefined ? {} : { external: true as const }),
     profile: { name: plan.profile.name, level: plan.profile.level, digest: plan.profile.digest },
     budget: {
       cap_usd: capMicroUsd === null ? null : toUsd(capMicroUsd),
@@ -57,9 +58,16 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
     ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
     ...(plan.failure === null ? {} : { error: { first: shownFailure(plan.failure.first), last: shownFailure(plan.failure.last) } }),
     ...(plan.cancelReason === null ? {} : { cancel_reason: maskText(plan.cancelReason) }),
+    ...haltedOf(plan),
     seq: plan.seq,
     head_hash: plan.headHash,
   };
+}
+
+/** Why nothing is authorised now, where the kill switch is set. */
+export function haltedOf(plan: PublicPlan): Pick<PlanView, 'halted'> {
+  const halt = haltOf(plan);
+  return halt === null || halt.reason === null ? {} : { halted: { level: halt.level, reason: halt.reason, by: halt.by.id, at: halt.at } };
 }
 
 export function pendingOf(plan: PublicPlan): readonly Approval[] {

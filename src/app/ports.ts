@@ -2,12 +2,13 @@
  * What the application needs from the outside, as small interfaces over plain data. Adapters live in storage/ (D1 and object stubs)
  * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
  */
-import type { JudgedGroup } from '../core/calibration.ts';
 import type { SignedHead } from '../core/audit/head.ts';
+import type { JudgedGroup } from '../core/calibration.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { ChainVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
+import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import type { Outcome } from '../core/plan/outcomes.ts';
 import type { OutcomeStatistics } from '../core/plan/plan.ts';
 import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
@@ -347,7 +348,10 @@ export interface Projects {
 /* ------------------------------------------------------------------ plans (objects) */
 
 /** What callers may ask of a plan; the rest of the commands belong to its engine. */
-export type OutsideCommand = Extract<Command, { readonly type: 'execute' | 'apply' | 'cancel' | 'answer' | 'extend' | 'message' }>;
+export type OutsideCommand = Extract<
+  Command,
+  { readonly type: 'execute' | 'apply' | 'cancel' | 'answer' | 'extend' | 'message' | 'revise_guard' | 'apply_floor' | 'halt' | 'clear_halt' }
+>;
 
 export interface PlanDiff {
   readonly digest: string;
@@ -386,6 +390,10 @@ export interface PlanPort {
   /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
   create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>>;
   command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null>;
+  /** What an executor outside asks of its plan: decided and committed before it is answered. Null: no such plan. */
+  external<C extends ExternalCommand>(command: C): Promise<Result<ExternalAnswers[C['type']], Refusal> | null>;
+  /** A value that the log keeps beside itself, by its digest. */
+  value(digest: string): Promise<JsonValue | null>;
   read(): Promise<PlanSnapshot | null>;
   log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
   diff(): Promise<PlanDiff | null>;

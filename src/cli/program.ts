@@ -24,6 +24,10 @@ export interface ParserOutput {
 const GROUPS: ReadonlyMap<string, string> = new Map([
   ['plan', 'Use actions, watch plans, apply their changes'],
   ['plan guard', 'Guards in force, their decisions, the chain'],
+  ['plan guard denylist', 'Tools that ask for every call'],
+  ['plan guard allowlist', 'Tools that need not ask'],
+  ['plan guard confirmation', 'Tools that a human confirms each time'],
+  ['halt', 'The kill switch'],
   ['plan profile', 'The profile that is locked to a plan'],
   ['audit', 'Logs of plans as files, and whether they hold'],
   ['approvals', 'What waits for a human'],

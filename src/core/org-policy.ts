@@ -122,7 +122,8 @@ export function applyFloor(policy: GuardPolicy, floor: OrgPolicy): GuardPolicy {
   };
 }
 
-function tighter(first: Limit | null, second: Limit | null): Limit | null {
+/** The smaller of two limits under the smaller of their ceilings; on a tie the first. */
+export function tighter(first: Limit | null, second: Limit | null): Limit | null {
   if (first === null || second === null) return first ?? second;
   const ceilings = [first.ceiling, second.ceiling].filter((ceiling) => ceiling !== null);
   return { ...(second.value < first.value ? second : first), ceiling: ceilings.length === 0 ? null : Math.min(...ceilings) };

@@ -9,7 +9,7 @@ import type { Sha256 } from '../core/digest.ts';
 import { exceedsDepth, type JsonObject } from '../core/json.ts';
 import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
-import type { Call, Plan } from '../core/plan/plan.ts';
+import { type Call, haltOf, type Plan } from '../core/plan/plan.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Result } from '../core/result.ts';
 import { applyChanges, type Change } from '../core/workspace/changes.ts';
@@ -30,7 +30,7 @@ export interface PlanHost {
   nowMs(): number;
   /** Lets what came in meanwhile be dealt with: between two steps a plan can be cancelled, whatever its steps do. */
   breathe(): Promise<void>;
-  /** Aborted when the plan is cancelled: a running tool is told to stop. */
+  /** Aborted when the plan is cancelled or halted: a running tool is told to stop. A plan that goes on has a new one. */
   readonly signal: AbortSignal;
   /** For the operator's log; never shown to a caller. */
   report(problem: string, cause: unknown): void;
@@ -41,6 +41,9 @@ export interface EngineParts {
   readonly findActor: (name: string) => Actor | null;
   readonly project: ProjectPort | null;
 }
+
+/** Why the signal of a halted plan is aborted. */
+export const HALTED = new DOMException('the plan is halted', 'AbortError');
 
 /** Longest time that one tool call may take. */
 export const CALL_TIMEOUT_MS = 10 * 60_000;
@@ -207,25 +210,33 @@ async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWo
   if (call.scope === 'external' && call.status === 'authorised') {
     if (!host.execute({ type: 'mark_sent', callId, attempt }).ok) return false;
   }
-  if (host.plan()?.terminal === true && call.scope === 'workspace') return false;
+  // Nothing is awaited from here to the tool's first step: what has not begun when a plan ends or is halted does not begin.
+  if (mayNotBegin(host) && call.scope === 'workspace') return false;
   const outcome = await callTool(host, parts, reader, call);
   const after = host.plan() ?? plan;
-  return settle(outcome.status === 'failed' ? outcome : await readSuccess(host, workspace, after, call, outcome));
+  return settle(outcome.status === 'succeeded' ? await readSuccess(host, workspace, after, call, outcome) : outcome);
+}
+
+function mayNotBegin(host: PlanHost): boolean {
+  const plan = host.plan();
+  return plan === null || plan.terminal || haltOf(plan) !== null;
 }
 
 type Failed = Extract<SettleOutcome, { status: 'failed' }>;
+type Unknown = Extract<SettleOutcome, { status: 'unknown' }>;
 type Succeeded = Extract<ToolOutcome, { status: 'succeeded' }> & { readonly readPaths: readonly string[] };
 
-async function callTool(host: PlanHost, parts: EngineParts, workspace: WorkspaceReader, call: Call): Promise<Failed | Succeeded> {
+async function callTool(host: PlanHost, parts: EngineParts, workspace: WorkspaceReader, call: Call): Promise<Failed | Unknown | Succeeded> {
   const tool = parts.toolbox.find(call.tool);
   if (tool === null) return failedCall('unknown_tool', `tool '${call.tool}' is not available any more`, false);
   const args = resolveStored(call.arguments, (digest) => host.blob(digest)) as JsonObject;
   const stop = new AbortController();
   // A timer of our own, since it has to go with the call: one that is left behind would keep the plan's object awake while it waits.
   const timer = setTimeout(() => stop.abort(new DOMException('the call took too long', 'TimeoutError')), CALL_TIMEOUT_MS);
-  const abort = (): void => stop.abort(host.signal.reason);
-  host.signal.addEventListener('abort', abort);
-  if (host.signal.aborted) abort();
+  const { signal } = host;
+  const abort = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
   try {
     const outcome = await tool.perform(args, {
       workspace,
@@ -240,13 +251,22 @@ async function callTool(host: PlanHost, parts: EngineParts, workspace: Workspace
   } catch (cause) {
     // Nothing but reading its files can be repeated without a thought; a call outside is settled like any other that broke off.
     if (cause instanceof StorageUnavailable && call.scope === 'workspace') throw cause;
+    if (signal.reason === HALTED) return stoppedByHalt(call);
     if (stop.signal.aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
     host.report(`tool ${call.tool} threw`, cause);
     return failedCall('tool_error', `'${call.tool}' failed unexpectedly`, call.scope === 'external');
   } finally {
     clearTimeout(timer);
-    host.signal.removeEventListener('abort', abort);
+    signal.removeEventListener('abort', abort);
   }
+}
+
+/** Broken off by the kill switch: what can be repeated is repeated when the plan goes on, of anything else a human says what became of it. */
+function stoppedByHalt(call: Call): Failed | Unknown {
+  const reason = `'${call.tool}' was stopped by the kill switch before it ended`;
+  if (call.scope === 'external' && !call.idempotent) return { status: 'unknown', reason: `${reason}; it may or may not have happened.` };
+  const failure = failedCall('halted', reason, call.scope === 'external');
+  return { ...failure, error: { ...failure.error, transient: true } };
 }
 
 function failedCall(code: string, message: string, dispatched: boolean): Failed {
@@ -313,8 +333,8 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
     const put = await parts.project.putBlobs(batch);
     if (!put.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: put.error.message } }).ok;
   }
-  // The plan may have been cancelled while blobs travelled; from the commit on there is no way back.
-  if (host.plan()?.apply?.id !== applyId || host.plan()?.terminal === true) return false;
+  // The plan may have been cancelled or halted while blobs travelled; from the commit on there is no way back.
+  if (host.plan()?.apply?.id !== applyId || mayNotBegin(host)) return false;
   const committed = await parts.project.commit({
     commitId: applyId,
     expectedHead: apply.diff.base,

@@ -1,22 +1,24 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { AuditRow, AuditStore, OutcomeRow, OutcomeStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanHeads, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
+import type { JsonValue } from '../core/json.ts';
 import { signHead } from '../core/audit/head.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
-import { decide } from '../core/plan/decide.ts';
+import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
+import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { evolve } from '../core/plan/evolve.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
-import { type Plan, pendingApprovals } from '../core/plan/plan.ts';
+import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
-import { type EngineParts, type PlanHost, runPlan } from '../engine/run-plan.ts';
+import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanStore } from './plan/plan-store.ts';
 import { sha256 } from './sha256.ts';
@@ -104,6 +106,18 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return result.ok ? ok(this.snapshot()) : result;
   }
 
+  /** Answers as soon as the decision is committed: nothing on the way of a call waits for D1. Null: there is no such plan here. */
+  async external<C extends ExternalCommand>(command: C): Promise<Result<ExternalAnswers[C['type']], Refusal> | null> {
+    if (this.current === null) return null;
+    const { result, answer } = this.commit(command);
+    this.ctx.waitUntil(this.flush().then(() => this.rearm()));
+    return result.ok ? ok(answer as ExternalAnswers[C['type']]) : result;
+  }
+
+  async value(digest: string): Promise<JsonValue | null> {
+    return this.current === null ? null : this.store.json(digest);
+  }
+
   async read(): Promise<PlanSnapshot | null> {
     return this.current === null ? null : this.snapshot();
   }
@@ -189,14 +203,19 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
 
   /** Decides against the state at this moment and commits in one transaction; there is no wait between reading and writing. */
   execute(command: Command): Result<null, Refusal> {
+    return this.commit(command).result;
+  }
+
+  private commit(command: Command): Pick<Decided, 'result' | 'answer'> {
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
     const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue });
     const { rows, plan } = decided;
-    if (rows.length === 0 || plan === null) return decided.result;
+    if (rows.length === 0 || plan === null) return decided;
     const tooLarge = [...decided.blobs.values()].find((bytes) => bytes.byteLength > MAX_BLOB_BYTES);
     if (tooLarge !== undefined) {
-      return err({ kind: 'too_large', message: `a value has ${tooLarge.byteLength} bytes; at most ${MAX_BLOB_BYTES} are kept in one piece`, limitBytes: MAX_BLOB_BYTES });
+      const message = `a value has ${tooLarge.byteLength} bytes; at most ${MAX_BLOB_BYTES} are kept in one piece`;
+      return { result: err({ kind: 'too_large', message, limitBytes: MAX_BLOB_BYTES }) };
     }
     this.ctx.storage.transactionSync(() => {
       this.store.append(rows, decided.blobs, plan);
@@ -207,9 +226,14 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     });
     this.current = plan;
     if (plan.terminal && before?.terminal !== true) this.abort.abort();
+    else if (haltOf(plan) !== null && (before === null || haltOf(before) === null)) {
+      this.abort.abort(HALTED);
+      // Calls made after the halt is cleared listen to this one.
+      this.abort = new AbortController();
+    }
     this.publish(before, rows);
     if (this.isWorking && this.nowMs() >= this.flushPausedUntilMs) void this.flush();
-    return decided.result;
+    return decided;
   }
 
   blob(digest: string): Uint8Array | null {

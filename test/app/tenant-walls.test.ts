@@ -39,6 +39,7 @@ type Wall =
 
 const { put, entry } = blobOf('content');
 const onPlan = { refuses: ({ planId }: World) => ({ plan_id: planId }), kind: 'not_found' } as const;
+const onTool = { refuses: ({ planId }: World) => ({ plan_id: planId, tool: 'write_file' }), kind: 'not_found' } as const;
 const inProject = (rest: object = {}) => ({ refuses: ({ project }: World) => ({ name: project, ...rest }), kind: 'not_found' }) as const;
 const listing = (member: keyof World, params: object = {}) => ({ lists: () => params, shows: (world: World) => world[member] });
 const ofNobody = { lists: () => ({}), shows: () => null };
@@ -113,7 +114,46 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/audit/head': onPlan,
   '_cleveragents/plan/guard/audit': onPlan,
   '_cleveragents/plan/guard/audit/verify': onPlan,
+  '_cleveragents/plan/guard/set': { refuses: ({ planId }) => ({ plan_id: planId, guardrails: { max_steps: 1 } }), kind: 'not_found' },
+  '_cleveragents/plan/guard/denylist/add': onTool,
+  '_cleveragents/plan/guard/denylist/remove': onTool,
+  '_cleveragents/plan/guard/allowlist/add': onTool,
+  '_cleveragents/plan/guard/allowlist/remove': onTool,
+  '_cleveragents/plan/guard/confirmation/add': onTool,
+  '_cleveragents/plan/guard/confirmation/remove': onTool,
+  '_cleveragents/halt/set': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId, reason: 'Stop' }), kind: 'not_found' },
+  '_cleveragents/halt/clear': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
+  '_cleveragents/halt/show': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
   '_cleveragents/plan/profile/show': onPlan,
+  '_cleveragents/guard/configure': [
+    { makes: ({ planId }) => ({ plan_id: planId }) },
+    { makes: ({ session }) => ({ plan_id: '01JZZZZZZZZZZZZZZZZZZZZZZ3', session_id: session }) },
+    { refuses: ({ profile }) => ({ plan_id: NOTHING.planId, automation_profile: profile }), kind: 'invalid' },
+  ],
+  '_cleveragents/guard/authorize': { refuses: ({ planId }) => ({ plan_id: planId, tool_name: 'read_file' }), kind: 'not_found' },
+  '_cleveragents/guard/settle': { refuses: ({ planId }) => ({ decision_id: `${planId}.c1`, outcome: 'succeeded' }), kind: 'not_found' },
+  '_cleveragents/guard/complete': onPlan,
+  '_cleveragents/guard/evaluate': [
+    { refuses: ({ planId }) => ({ plan_id: planId, tool_name: 'read_file' }), kind: 'not_found' },
+    { refuses: ({ profile }) => ({ automation_profile: profile, tool_name: 'read_file' }), kind: 'invalid' },
+  ],
+  '_cleveragents/guard/check_step_limit': { refuses: ({ planId }) => ({ plan_id: planId, current_step: 1 }), kind: 'not_found' },
+  '_cleveragents/guard/check_tool_budget': { refuses: ({ planId }) => ({ plan_id: planId, tool_cost: 0.1 }), kind: 'not_found' },
+  '_cleveragents/guard/check_wall_clock': onPlan,
+  '_cleveragents/guard/check_actor_tool_calls': { refuses: ({ planId }) => ({ plan_id: planId, current_calls: 0 }), kind: 'not_found' },
+  '_cleveragents/guard/check_retries_per_failure': { refuses: ({ planId }) => ({ plan_id: planId, current_retries: 0 }), kind: 'not_found' },
+  '_cleveragents/guard/check_confirmation_required': { refuses: ({ planId }) => ({ plan_id: planId, operation: 'deploy' }), kind: 'not_found' },
+  '_cleveragents/guard/check_budget_hierarchy': { refuses: ({ planId }) => ({ plan_id: planId, tool_cost: 0.1 }), kind: 'not_found' },
+  '_cleveragents/guard/associate_plan_with_session': {
+    refuses: ({ planId, session }) => ({ plan_id: planId, session_id: session }),
+    kind: 'not_found',
+  },
+  '_cleveragents/guard/get_audit_trail': onPlan,
+  '_cleveragents/guard/get_audit_trail_as_metadata': onPlan,
+  '_cleveragents/guard/load_from_metadata': {
+    refuses: ({ planId }) => ({ plan_id: planId, metadata: { autonomy_guardrails: { step_count: 1 } } }),
+    kind: 'not_found',
+  },
   '_cleveragents/approval/list': [listing('approvalId'), onPlan],
   '_cleveragents/approval/decide': { refuses: ({ approvalId }) => ({ approval_id: approvalId, decision: 'approve' }), kind: 'not_found' },
 };
@@ -164,6 +204,8 @@ async function view(caller: TestCaller, { action, project, session, profile, pla
     caller.call('session.show', { session_id: session }),
     caller.call('_cleveragents/key/list', {}),
     caller.call('_cleveragents/plan/status', { plan_id: planId }),
+    caller.call('_cleveragents/plan/guard/show', { plan_id: planId }),
+    caller.call('_cleveragents/halt/show', { level: 'plan', plan_id: planId }),
     caller.call('_cleveragents/plan/list', {}),
   ]);
 }

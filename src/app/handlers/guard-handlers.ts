@@ -1,10 +1,8 @@
 import { CONFIG_KEYS, type ConfigKey } from '../../api/config.ts';
 import type { AuditEntryView } from '../../api/guard.ts';
-import type { GuardPolicy, Limit } from '../../core/guard-policy.ts';
-import type { JsonObject, JsonValue } from '../../core/json.ts';
-import { toUsd } from '../../core/money.ts';
 import { type AuditEntry, auditEntryOf } from '../../core/plan/audit.ts';
 import { ok } from '../../core/result.ts';
+import { guardViewOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import type { Services } from '../services.ts';
 import { verifyTrail } from '../verify-trail.ts';
@@ -17,14 +15,7 @@ export const guardHandlers = {
   '_cleveragents/plan/guard/show': async (params, call, services) => {
     const read = await readPlan(params.plan_id, call, services);
     if (!read.ok) return read;
-    const { policy, policyDigest } = read.value.plan;
-    return ok({
-      plan_id: params.plan_id,
-      revision: 1,
-      digest: policyDigest,
-      limits: limitsOf(policy),
-      policy: policyView(policy),
-    });
+    return ok(guardViewOf(read.value.plan));
   },
 
   '_cleveragents/plan/guard/audit': async (params, call, services) => {
@@ -99,54 +90,4 @@ function entryView({ actor, ...entry }: AuditEntry): AuditEntryView {
     actor: { kind: actor.kind, id: actor.id, ...(actor.name === undefined ? {} : { name: actor.name }) },
     hash: entry.hash,
   };
-}
-
-/** The combined policy in the source's field names: what a profile that said all of this at once would hold. Amounts in USD. */
-function policyView(policy: GuardPolicy): JsonObject {
-  const number = (limit: Limit | null): JsonValue => limit?.value ?? null;
-  const [first, ...others] = policy.allowlists;
-  return {
-    max_total_cost: policy.planCapMicroUsd === null ? null : toUsd(policy.planCapMicroUsd.value),
-    max_tool_calls_per_step: number(policy.maxCallsPerStep),
-    max_steps: number(policy.maxSteps),
-    max_wall_clock_seconds: number(policy.maxWallClockSeconds),
-    actor_limits: { max_tool_calls_per_invocation: number(policy.maxCallsPerInvocation), max_retries_per_failure: number(policy.maxRetries) },
-    tool_denylist: policy.denylist.map((entry) => entry.pattern),
-    tool_allowlist: first === undefined ? null : first.entries.filter((entry) => others.every((list) => list.entries.includes(entry))),
-    required_confirmations: policy.requiredConfirmations.map((entry) => entry.pattern),
-    require_approval_for_writes: policy.requireApprovalForWrites,
-    require_approval_for_apply: policy.requireApprovalForApply,
-    safety: {
-      require_sandbox: policy.requireSandbox,
-      require_checkpoints: policy.requireCheckpoints,
-      allow_unsafe_tools: policy.allowUnsafeTools,
-      require_human_approval: policy.requireHumanApproval,
-    },
-    thresholds: { ...policy.thresholds },
-  };
-}
-
-/** The limits in the source's field names, each with where it comes from. Amounts in USD. */
-function limitsOf(policy: GuardPolicy) {
-  const of = (name: string, limit: Limit | null, value: (limit: Limit) => JsonValue) =>
-    limit === null ? [] : [{ name, value: value(limit), origin: `${limit.origin} (${limit.field})` }];
-  const number = (limit: Limit): JsonValue => limit.value;
-  const flag = (name: string, value: boolean) => (value ? [{ name, value: true, origin: 'combined' }] : []);
-  return [
-    ...of('max_total_cost', policy.planCapMicroUsd, (limit) => toUsd(limit.value)),
-    ...of('max_tool_calls_per_step', policy.maxCallsPerStep, number),
-    ...of('max_steps', policy.maxSteps, number),
-    ...of('max_wall_clock_seconds', policy.maxWallClockSeconds, number),
-    ...of('max_tool_calls_per_invocation', policy.maxCallsPerInvocation, number),
-    ...of('max_retries_per_failure', policy.maxRetries, number),
-    ...policy.denylist.map((entry) => ({ name: 'tool_denylist', value: entry.pattern, origin: entry.origin })),
-    ...policy.allowlists.map((list) => ({ name: 'tool_allowlist', value: [...list.entries], origin: list.origin })),
-    ...policy.requiredConfirmations.map((entry) => ({ name: 'required_confirmations', value: entry.pattern, origin: entry.origin })),
-    ...flag('require_approval_for_writes', policy.requireApprovalForWrites),
-    ...flag('require_approval_for_apply', policy.requireApprovalForApply),
-    ...flag('require_human_approval', policy.requireHumanApproval),
-    ...flag('require_sandbox', policy.requireSandbox),
-    ...flag('require_checkpoints', policy.requireCheckpoints),
-    ...flag('allow_unsafe_tools', policy.allowUnsafeTools),
-  ];
 }

@@ -59,6 +59,7 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         reserved_micro_usd: row.data.reserved_micro_usd,
         confidence: call.confidence,
         consumed_approval: row.data.consumed_approval,
+        policy_digest: row.data.policy_digest,
         guards: guards.map((verdict) => ({
           guard: verdict.guard,
           event_type: verdict.eventType,
@@ -71,11 +72,12 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       });
     }
     case 'call_settled':
-      return entry('effect_settled', 'effect', row.data.outcome === 'succeeded', row.data.reason ?? row.data.error?.message ?? null, {
+      return entry(row.data.expired === true ? 'authorisation_expired' : 'effect_settled', 'effect', row.data.outcome === 'succeeded', row.data.reason ?? row.data.error?.message ?? null, {
         call_id: row.data.call_id,
         attempt: row.data.attempt,
         outcome: row.data.outcome,
         charge: row.data.charge,
+        told: row.data.told,
         late: row.data.late,
       });
     case 'gate_decided':
@@ -86,6 +88,7 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         confidence: row.data.confidence,
         approval_id: row.data.approval_id,
         subject_digest: row.data.subject_digest,
+        policy_digest: row.data.policy_digest,
         call_ids: row.data.call_ids,
       });
     case 'approval_decided':
@@ -112,6 +115,17 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       return entry('apply_constrained', 'apply', false, row.data.reason, row.data.report);
     case 'plan_applied':
       return entry('plan_applied', 'apply', true, null, { head: row.data.head, previous: row.data.previous });
+    case 'check_recorded':
+      return entry(row.data.event_type, row.data.guard, row.data.allowed, row.data.reason, { check: row.data.check, ...row.data.context });
+    case 'session_associated':
+      return entry('session_associated', 'plan', true, null, row.data);
+    case 'imported':
+      return entry('imported', 'plan', true, null, {
+        entries: row.data.entries,
+        step_count: row.data.step_count,
+        spent_micro_usd: row.data.settled_micro_usd + row.data.overrun_micro_usd,
+        start_time: row.data.start_time,
+      });
     case 'plan_cancelled':
       return entry('plan_cancelled', 'plan', true, row.data.reason, {});
     case 'plan_restarted':
@@ -125,6 +139,16 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         confidence: row.data.decision.confidence,
         threshold: row.data.decision.threshold,
       });
+    case 'guard_revised': {
+      const { revision, origin, change, loosens, policy_digest, previous_digest, grants, withdrawn } = row.data;
+      return entry('guard_revised', 'policy', true, null, { revision, origin, change, loosens, policy_digest, previous_digest, grants, withdrawn });
+    }
+    case 'guard_revision_refused':
+      return entry('guard_revision_refused', 'policy', false, row.data.reason, { change: row.data.change });
+    case 'halted':
+      return entry('halted', 'halt', false, row.data.reason, { level: row.data.level, epoch: row.data.epoch });
+    case 'halt_cleared':
+      return entry('halt_cleared', 'halt', true, null, { level: row.data.level, epoch: row.data.epoch });
     case 'strategy_completed':
     case 'execution_completed':
       return entry(row.type, 'plan', true, null, {});

@@ -1,9 +1,12 @@
 import type { ActionDocument } from '../action.ts';
 import type { GuardPolicy } from '../guard-policy.ts';
+import type { GuardChange } from '../guard-revision.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
+import type { OrgPolicy } from '../org-policy.ts';
 import type { FieldIssue } from '../refusal.ts';
 import type { Change } from '../workspace/changes.ts';
-import type { ActorRef, DiffSummary, Grant, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
+import type { ExternalCommand } from './external/commands.ts';
+import type { ActorRef, DiffSummary, Grant, HaltLevel, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
 import type { Proposal } from './proposal.ts';
 
 /** A caller with what they may do here, looked up before the command; separation from the requester is judged with the plan's state. */
@@ -44,6 +47,8 @@ export interface CreateCommand {
   readonly message: (Omit<PlanMessage, 'parts' | 'at' | 'metadata'> & { readonly parts: JsonValue; readonly metadata?: JsonObject }) | null;
   /** Policy, kill switch or an exhausted budget above: the plan is made in `rejected` with this reason. */
   readonly rejection: string | null;
+  /** The executor is the caller: the plan is made at work, and nobody here is asked for a proposal. */
+  readonly external?: true;
 }
 
 /** The structured answer of design section 11, already parsed. */
@@ -92,6 +97,7 @@ export interface PlanOutput {
 /** Everything that can be asked of a plan. Commands of the engine carry what they were based on and are refused when that has passed. */
 export type Command =
   | CreateCommand
+  | ExternalCommand
   /** Opens the gate that is due, if any. `diff` is needed at execute/complete; `head` for a plan that goes back to a moved head. */
   | { readonly type: 'advance'; readonly diff: DiffInput | null; readonly head: string | null; readonly outputs: readonly PlanOutput[] }
   | {
@@ -112,6 +118,16 @@ export type Command =
   | { readonly type: 'apply'; readonly by: Caller; readonly digest: string | null; readonly approve: boolean }
   | { readonly type: 'cancel'; readonly by: ActorRef; readonly reason: string | null }
   | { readonly type: 'answer'; readonly by: Caller; readonly answer: Answer }
+  /** An operator changes the guards of the running plan. */
+  | { readonly type: 'revise_guard'; readonly by: Caller; readonly change: GuardChange }
+  /** The org's policy floor has changed; binding it on a plan that it already binds changes nothing. */
+  | { readonly type: 'apply_floor'; readonly by: ActorRef; readonly floor: OrgPolicy }
+  /**
+   * The kill switch. `epoch` comes from the node whose switch it is and orders what arrives: an older or equal one changes nothing. Null:
+   * the plan's own switch, which counts for itself.
+   */
+  | { readonly type: 'halt'; readonly by: ActorRef; readonly level: HaltLevel; readonly epoch: number | null; readonly reason: string }
+  | { readonly type: 'clear_halt'; readonly by: Caller; readonly level: HaltLevel; readonly epoch: number | null }
   | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
   | {
       readonly type: 'message';

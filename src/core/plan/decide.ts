@@ -9,12 +9,16 @@ import type { Command, CreateCommand } from './commands.ts';
 import { advance } from './decide/advance.ts';
 import { answerApproval } from './decide/answer.ts';
 import { redecide } from './decide/calls.ts';
+import { decideExternal, isExternalCommand, wrongExecutor } from './decide/external.ts';
+import { bindFloor, reviseGuard } from './decide/guard.ts';
+import { clearHalt, haltIssue, haltPlan } from './decide/halt.ts';
 import { applyPlan, cancelPlan, createDigest, createPlan, executePlan, finishApply } from './decide/lifecycle.ts';
 import { takeMessage } from './decide/message.ts';
 import { propose } from './decide/propose.ts';
 import { settleCall } from './decide/settle.ts';
 import { extendApproval, tick } from './decide/tick.ts';
 import type { LogRow } from './events.ts';
+import type { ExternalAnswer, ExternalCommand } from './external/commands.ts';
 import type { Plan } from './plan.ts';
 import { beginWork, type DecideContext, SYSTEM, type Work } from './work.ts';
 
@@ -23,12 +27,21 @@ export interface Decided {
   readonly blobs: ReadonlyMap<string, Uint8Array>;
   readonly plan: Plan | null;
   readonly result: Result<null, Refusal>;
+  /** What a command of an executor outside is answered, where it was not refused. */
+  readonly answer?: ExternalAnswer;
 }
 
 export function decide(plan: Plan | null, command: Command, context: DecideContext): Decided {
   if (command.type === 'create') return decideCreate(plan, command, context);
   if (plan === null) return { rows: [], blobs: new Map(), plan, result: err(notFound('plan', '')) };
+  const misdirected = wrongExecutor(plan, command);
+  if (misdirected !== null) return { rows: [], blobs: new Map(), plan, result: err(misdirected) };
   const work = beginWork(plan, { org: plan.org, planId: plan.id }, context);
+  if (isExternalCommand(command)) {
+    const answer = decideExternal(work, command);
+    const decided = { rows: work.rows, blobs: work.blobs, plan: work.plan() };
+    return answer.ok ? { ...decided, result: ok(null), answer: answer.value } : { ...decided, result: answer };
+  }
   const result = run(work, command);
   // Several answers in one message count together or not at all: only that they were refused is kept.
   if (!result.ok && command.type === 'message' && command.answers.length > 1) {
@@ -54,7 +67,9 @@ function decideCreate(plan: Plan | null, command: CreateCommand, context: Decide
   return { rows: work.rows, blobs: work.blobs, plan: work.plan(), result };
 }
 
-function run(work: Work, command: Exclude<Command, CreateCommand>): Result<null, Refusal> {
+function run(work: Work, command: Exclude<Command, CreateCommand | ExternalCommand>): Result<null, Refusal> {
+  const halted = haltIssue(work.plan(), command);
+  if (halted !== null) return err(halted);
   switch (command.type) {
     case 'advance':
       advance(work, command.diff, command.head, command.outputs);
@@ -84,6 +99,14 @@ function run(work: Work, command: Exclude<Command, CreateCommand>): Result<null,
       return extendApproval(work, command);
     case 'message':
       return takeMessage(work, command);
+    case 'revise_guard':
+      return reviseGuard(work, command);
+    case 'apply_floor':
+      return bindFloor(work, command);
+    case 'halt':
+      return haltPlan(work, command);
+    case 'clear_halt':
+      return clearHalt(work, command);
   }
 }
 

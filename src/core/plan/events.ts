@@ -1,11 +1,14 @@
 import type { ActionDocument } from '../action.ts';
 import type { Confidence } from '../confidence.ts';
-import type { GuardPolicy } from '../guard-policy.ts';
-import type { GuardVerdict } from '../guards/guard.ts';
+import type { GuardPolicy, Guardrails } from '../guard-policy.ts';
+import type { GuardChange } from '../guard-revision.ts';
+import type { AuditEventType, GuardVerdict } from '../guards/guard.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { SettleMark } from '../ledger.ts';
+import type { OrgPolicy } from '../org-policy.ts';
 import type { ThresholdName } from '../profile.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { ExternalOutcome } from './external/external.ts';
 import type {
   ActorRef,
   Approval,
@@ -13,6 +16,7 @@ import type {
   Decision,
   DiffSummary,
   Grant,
+  HaltLevel,
   LockedProfile,
   OutcomeStatistics,
   Phase,
@@ -48,6 +52,8 @@ export interface EventBodies {
     readonly message: PlanMessage | null;
     /** The tree's one root, of type `prompt_definition`. */
     readonly root: Decision;
+    /** The executor is the caller. */
+    readonly external?: true;
   };
   plan_rejected: { readonly reason: string; readonly to: Move };
   /** A gate was asked: it let the plan through, or wants a human, or (unattended) fails the plan. */
@@ -60,6 +66,7 @@ export interface EventBodies {
     readonly confidence: Confidence | null;
     readonly reason: string;
     readonly subject_digest: string | null;
+    readonly policy_digest: string;
     readonly call_ids?: readonly string[];
     readonly diff?: DiffSummary;
     readonly apply_id?: string;
@@ -76,6 +83,8 @@ export interface EventBodies {
     readonly guard: string | null;
     readonly reason: string | null;
     readonly guards: readonly GuardVerdict[];
+    /** The policy under which it was decided. */
+    readonly policy_digest: string;
     readonly reserved_micro_usd: number;
     readonly consumed_approval?: string;
     /** With the first call of a step: what the actor proposed. */
@@ -95,8 +104,12 @@ export interface EventBodies {
     readonly changes: readonly (readonly [string, Change])[];
     readonly read_paths: readonly string[];
     readonly taint: string | null;
-    /** The plan was no longer live: only the cost counts. */
+    /** The plan was no longer live, or the authorisation had expired: only the cost counts. */
     readonly late?: true;
+    /** What an executor outside said of it. */
+    readonly told?: { readonly outcome: ExternalOutcome; readonly cost_usd: number | null };
+    /** An executor outside never said how it ended. */
+    readonly expired?: true;
   };
   message_said: { readonly message: PlanMessage; readonly step: Step; readonly cursor: JsonValue };
   artifact_produced: {
@@ -131,6 +144,55 @@ export interface EventBodies {
   plan_applied: { readonly head: string | null; readonly previous: string | null; readonly report: JsonObject; readonly to: Move };
   apply_constrained: { readonly reason: string; readonly report: JsonObject; readonly to: Move };
   plan_cancelled: { readonly reason: string | null; readonly to: Move };
+  /** An executor outside asked about numbers that it keeps itself; or asked for a call in a form that is none. */
+  check_recorded: {
+    readonly check: string;
+    readonly event_type: AuditEventType;
+    readonly guard: string;
+    readonly allowed: boolean;
+    readonly reason: string | null;
+    readonly context: JsonObject;
+    readonly steps_used?: number;
+    readonly charged_micro_usd?: number;
+  };
+  session_associated: { readonly session_id: string; readonly previous: string };
+  /** State of another service's plan. Spent money counts up to the cap as settled, beyond it as overrun. */
+  imported: {
+    readonly step_count: number;
+    readonly worked_ms: number;
+    readonly start_time: string | null;
+    readonly settled_micro_usd: number;
+    readonly overrun_micro_usd: number;
+    readonly trail: Stored;
+    readonly entries: number;
+    readonly allowed: number;
+    readonly denied: number;
+    /** Present where limits came with it that tighten those of the plan. */
+    readonly guards?: { readonly own: Guardrails; readonly locked: GuardPolicy; readonly policy: GuardPolicy; readonly policy_digest: string };
+  };
+  /** The guards were changed: by an operator of the plan, or by the org's policy floor. */
+  guard_revised: {
+    readonly revision: number;
+    readonly origin: 'revision' | 'org';
+    readonly change: GuardChange | { readonly kind: 'floor'; readonly floor: OrgPolicy };
+    /** More is possible than before; whoever did it had the right to approve. */
+    readonly loosens: boolean;
+    /** What the plan's own revisions have set, after this one. */
+    readonly own: Guardrails;
+    /** Present where it is not the policy in force. */
+    readonly locked?: GuardPolicy;
+    /** What is in force from now on, and what was before. */
+    readonly policy: GuardPolicy;
+    readonly policy_digest: string;
+    readonly previous_digest: string;
+    /** What is left of what humans granted, where a limit was set anew. */
+    readonly grants?: { readonly cost_micro_usd: number; readonly calls: number; readonly steps: number; readonly seconds: number; readonly retries: number };
+    /** Calls that were authorised and not sent yet: they give their money back and are decided again. */
+    readonly withdrawn: readonly string[];
+  };
+  guard_revision_refused: { readonly change: GuardChange; readonly reason: string };
+  halted: { readonly level: HaltLevel; readonly epoch: number; readonly reason: string };
+  halt_cleared: { readonly level: HaltLevel; readonly epoch: number };
 }
 
 /** Money that left the plan's budget with an event. `source` says where the figure came from. */
@@ -171,6 +233,13 @@ export const EVENT_TYPES = [
   'plan_applied',
   'apply_constrained',
   'plan_cancelled',
+  'check_recorded',
+  'session_associated',
+  'imported',
+  'guard_revised',
+  'guard_revision_refused',
+  'halted',
+  'halt_cleared',
 ] as const satisfies readonly EventType[];
 
 /** One thing that happened, before it has a place in the chain. */

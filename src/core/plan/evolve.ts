@@ -6,7 +6,9 @@ import { canonicalJson, type JsonValue } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
 import type { EventBodies, LogRow, Move } from './events.ts';
-import { type Approval, type Call, type FinishedStep, type Plan, pendingApprovals, type Step, type Stored } from './plan.ts';
+import { checkRecorded, countCall, imported, settledOutside } from './external/evolve.ts';
+import { NO_EXTERNAL_STATE } from './external/external.ts';
+import { type Approval, type Call, type FinishedStep, type HaltWord, type Plan, pendingApprovals, type Step, type Stored } from './plan.ts';
 
 export function evolve(plan: Plan | null, row: LogRow): Plan {
   if (row.type === 'plan_created') return created(row.data, row);
@@ -36,11 +38,13 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     profile: data.profile,
     policy: data.policy,
     policyDigest: data.policy_digest,
+    guards: { revision: 1, locked: null, own: {} },
+    halts: [],
     statistics: data.statistics,
     requester: data.requester,
     createDigest: data.create_digest,
-    phase: 'action',
-    state: 'queued',
+    // An executor outside is at work from the first moment, and so is the clock.
+    ...(data.external === true ? ({ external: NO_EXTERNAL_STATE, phase: 'execute', state: 'running' } as const) : ({ phase: 'action', state: 'queued' } as const)),
     resumeState: null,
     terminal: false,
     attempt: 1,
@@ -65,7 +69,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     changes: [],
     readPaths: [],
     workedMs: 0,
-    workingSince: null,
+    workingSince: data.external === true ? row.at : null,
     apply: null,
     appliedAt: null,
     appliedHead: null,
@@ -89,7 +93,7 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'decision_made':
       return inStep({ ...plan, decisions: [...plan.decisions, row.data.decision] }, row.data.step, row.data.cursor);
     case 'call_decided':
-      return callDecided(plan, row.data);
+      return callDecided(plan, row.data, row.seq);
     case 'call_sent':
       return withCall(plan, row.data.call_id, (call) => ({ ...call, status: 'sent' }));
     case 'call_settled':
@@ -143,8 +147,22 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
       const failure = { message: row.data.reason, at: row.at };
       return moved({ ...plan, apply: null, failure: { first: plan.failure?.first ?? failure, last: failure } }, row.data.to);
     }
+    case 'guard_revised':
+      return guardRevised(plan, row.data);
+    case 'guard_revision_refused':
+      return plan;
+    case 'halted':
+      return withHalt(plan, { ...row.data, by: row.actor, at: row.at });
+    case 'halt_cleared':
+      return withHalt(plan, { ...row.data, reason: null, by: row.actor, at: row.at });
     case 'plan_cancelled':
       return moved({ ...plan, cancelReason: row.data.reason }, row.data.to);
+    case 'check_recorded':
+      return checkRecorded(plan, row.data);
+    case 'session_associated':
+      return { ...plan, sessionId: row.data.session_id };
+    case 'imported':
+      return imported(plan, row.data);
   }
 }
 
@@ -235,21 +253,27 @@ function supersede(plan: Plan): Plan {
   return { ...plan, decisions: plan.decisions.map((each) => (each.parentId === null ? each : { ...each, superseded: true })) };
 }
 
-function callDecided(plan: Plan, data: Body<'call_decided'>): Plan {
-  let next = data.step !== undefined ? inStep(plan, data.step, data.cursor ?? plan.cursor) : plan;
-  const { call } = data;
+function callDecided(plan: Plan, data: Body<'call_decided'>, seq: number): Plan {
+  let next = data.step !== undefined ? inStep(plan, data.step, data.cursor ?? plan.cursor) : countCall(plan, data.call);
+  const call = startedOutside(data, seq);
   next = {
     ...next,
     calls: { ...next.calls, [call.id]: call },
     nextCall: Math.max(next.nextCall, callNumber(call.id) + 1),
   };
-  if (call.status !== 'authorised') return next;
+  if (data.call.status !== 'authorised') return next;
   return {
     ...next,
     callsInStep: next.callsInStep + 1,
     callsInInvocation: next.callsInInvocation + 1,
     ledger: valueOr(reserve(next.ledger, null, reservationId(call), data.reserved_micro_usd), next.ledger),
   };
+}
+
+/** Whoever got an authorisation outside may act on it at once: from here on it is as if it had been sent. */
+function startedOutside({ call, guard }: Body<'call_decided'>, seq: number): Call {
+  if (call.external === undefined) return call;
+  return { ...call, status: call.status === 'authorised' ? 'sent' : call.status, external: { ...call.external, decidedSeq: seq, guard } };
 }
 
 /** Each attempt of a call holds its own reservation. */
@@ -271,7 +295,7 @@ function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
   }
   if (data.late === true) {
     // Closed, so that the same result cannot be counted twice; nothing else of it counts.
-    return withCall(next, data.call_id, (call) => (call.attempt === data.attempt ? { ...call, status: data.outcome } : call));
+    return withCall(next, data.call_id, (call) => (call.attempt === data.attempt ? settledOutside({ ...call, status: data.outcome }, data) : call));
   }
   const changes = new Map(next.changes);
   for (const [path, change] of data.changes) changes.set(path, change);
@@ -283,16 +307,20 @@ function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
       tainted: next.tainted || data.taint !== null,
     },
     data.call_id,
-    (call) => ({
-      ...call,
-      status: data.outcome,
-      result: data.result,
-      error: data.error,
-      reason: data.reason,
-      retryAt: data.retry_at,
-      // An approval is consumed once; what lets a repeat pass is something else.
-      approvalId: data.outcome === 'retrying' ? null : call.approvalId,
-    }),
+    (call) =>
+      settledOutside(
+        {
+          ...call,
+          status: data.outcome,
+          result: data.result,
+          error: data.error,
+          reason: data.reason,
+          retryAt: data.retry_at,
+          // An approval is consumed once; what lets a repeat pass is something else.
+          approvalId: data.outcome === 'retrying' ? null : call.approvalId,
+        },
+        data,
+      ),
   );
 }
 
@@ -352,13 +380,53 @@ function limitGranted(plan: Plan, data: Body<'limit_granted'>): Plan {
     return amount.ok ? { ...plan, ledger: valueOr(grant(plan.ledger, amount.value), plan.ledger) } : plan;
   }
   if (given.calls !== undefined) {
-    const before = grants.calls.step === plan.stepsUsed ? grants.calls.amount : 0;
-    return { ...plan, grants: { ...grants, calls: { step: plan.stepsUsed, amount: before + given.calls } } };
+    const step = stepOfGrant(plan, data.approval_id);
+    const before = grants.calls.step === step ? grants.calls.amount : 0;
+    return { ...plan, grants: { ...grants, calls: { step, amount: before + given.calls } } };
   }
   if (given.steps !== undefined) return { ...plan, grants: { ...grants, steps: grants.steps + given.steps } };
   if (given.seconds !== undefined) return { ...plan, grants: { ...grants, seconds: grants.seconds + given.seconds } };
   if (given.retries !== undefined) return { ...plan, grants: { ...grants, retries: grants.retries + given.retries } };
   return plan;
+}
+
+/** What was decided under the policy before holds no longer for calls that have not begun: approvals given for them are gone with it. */
+function guardRevised(plan: Plan, data: Body<'guard_revised'>): Plan {
+  const withdrawn = data.withdrawn.flatMap((id) => plan.calls[id] ?? []);
+  const held = (call: Call): boolean => call.status === 'asked' || call.status === 'cleared' || call.status === 'retrying';
+  const unbound = (call: Call): Call => ({ ...call, gatePassed: false, overridden: {}, approvalId: null });
+  const calls = Object.values(plan.calls).map((call) =>
+    data.withdrawn.includes(call.id) ? { ...unbound(call), status: 'asked' as const } : held(call) ? unbound(call) : call,
+  );
+  const { grants } = data;
+  return {
+    ...plan,
+    policy: data.policy,
+    policyDigest: data.policy_digest,
+    guards: { revision: data.revision, locked: data.locked ?? null, own: data.own },
+    calls: Object.fromEntries(calls.map((call) => [call.id, call])),
+    callsInStep: Math.max(0, plan.callsInStep - withdrawn.length),
+    callsInInvocation: Math.max(0, plan.callsInInvocation - withdrawn.length),
+    ledger: {
+      ...withdrawn.reduce((ledger, call) => valueOr(release(ledger, reservationId(call)), ledger), plan.ledger),
+      ...(grants === undefined ? {} : { grantedMicroUsd: grants.cost_micro_usd }),
+    },
+    grants:
+      grants === undefined
+        ? plan.grants
+        : { calls: { step: plan.stepsUsed, amount: grants.calls }, steps: grants.steps, seconds: grants.seconds, retries: grants.retries },
+  };
+}
+
+function withHalt(plan: Plan, word: HaltWord): Plan {
+  return { ...plan, halts: [...plan.halts.filter(({ level }) => level !== word.level), word] };
+}
+
+/** A plan here is in one step; an executor outside may be in several, and more calls are granted for that of the call that asked. */
+function stepOfGrant(plan: Plan, approvalId: string): number {
+  if (plan.external === undefined) return plan.stepsUsed;
+  const [id] = plan.approvals.find((each) => each.id === approvalId)?.callIds ?? [];
+  return (id === undefined ? undefined : plan.calls[id]?.step) ?? plan.stepsUsed;
 }
 
 function charged(ledger: PlanLedger, id: string, reported: JsonValue, chargedMicroUsd: number): PlanLedger {

@@ -1,4 +1,5 @@
-import { type Call, type Plan, pendingApprovals } from './plan.ts';
+import { isExternal, openAuthorizations } from './external/external.ts';
+import { type Approval, type Call, haltOf, type Plan, pendingApprovals } from './plan.ts';
 import { REMINDER_MS } from './decide/open-approval.ts';
 
 /** What the engine has to do next for a plan; derived from the state alone, so that a restart finds the same thing to do. */
@@ -15,18 +16,18 @@ export type NextTask =
   | { readonly kind: 'sleep'; readonly atMs: number | null };
 
 export function nextTask(plan: Plan, nowMs: number): NextTask {
+  if (isExternal(plan)) return nextDeadline(plan, nowMs);
   if (plan.terminal) {
     // Found sent after the end, so whoever waited for the outcome is gone: its reservation is closed.
     const isOpen = Object.values(plan.calls).some((call) => call.status === 'sent');
     return isOpen ? { kind: 'tick' } : { kind: 'sleep', atMs: null };
   }
   const pending = pendingApprovals(plan);
-  const deadlines = pending.flatMap((approval) => {
-    if (approval.expiresAt === null) return [];
-    const expiresMs = Date.parse(approval.expiresAt);
-    return approval.reminded ? [expiresMs] : [expiresMs - REMINDER_MS, expiresMs];
-  });
+  const deadlines = deadlinesOf(pending);
   if (deadlines.some((deadline) => deadline <= nowMs)) return { kind: 'tick' };
+
+  // A halted plan only lets time pass: what was authorised and not sent waits as well.
+  if (haltOf(plan) !== null) return { kind: 'sleep', atMs: deadlines.length === 0 ? null : Math.min(...deadlines) };
 
   const calls = Object.values(plan.calls);
   const open = calls.find((call) => call.status === 'authorised' || call.status === 'sent');
@@ -53,4 +54,21 @@ export function nextTask(plan: Plan, nowMs: number): NextTask {
     default:
       return sleep;
   }
+}
+
+function deadlinesOf(pending: readonly Approval[]): number[] {
+  return pending.flatMap((approval) => {
+    if (approval.expiresAt === null) return [];
+    const expiresMs = Date.parse(approval.expiresAt);
+    return approval.reminded ? [expiresMs] : [expiresMs - REMINDER_MS, expiresMs];
+  });
+}
+
+/** A plan whose executor is outside only lets time pass: questions and authorisations expire, the latter after its end as well. */
+function nextDeadline(plan: Plan, nowMs: number): NextTask {
+  const open = openAuthorizations(plan).flatMap((call) => (call.external?.expiresAt == null ? [] : [Date.parse(call.external.expiresAt)]));
+  const deadlines = [...(plan.terminal ? [] : deadlinesOf(pendingApprovals(plan))), ...open];
+  if (deadlines.length === 0) return { kind: 'sleep', atMs: null };
+  const next = Math.min(...deadlines);
+  return next <= nowMs ? { kind: 'tick' } : { kind: 'sleep', atMs: next };
 }

@@ -1,12 +1,13 @@
 import type { ActionDocument } from '../action.ts';
 import type { Confidence } from '../confidence.ts';
 import type { Grant } from '../grant.ts';
-import type { GuardPolicy } from '../guard-policy.ts';
+import type { GuardPolicy, Guardrails } from '../guard-policy.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { PlanLedger } from '../ledger.ts';
 import type { AutomationProfile, ProfileLevel, ThresholdName } from '../profile.ts';
 import type { RiskClass } from '../tool.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { ExternalCall, ExternalState } from './external/external.ts';
 import type { DecisionType, StepResult } from './proposal.ts';
 
 /** Phases in their order (a2a-protocol.md; design section 8). */
@@ -112,6 +113,8 @@ export interface Call {
   readonly result: Stored | null;
   readonly error: { readonly code: string; readonly message: string; readonly transient: boolean } | null;
   readonly reason: string | null;
+  /** Of a call that an executor outside asked for. */
+  readonly external?: ExternalCall;
 }
 
 /** The step the plan is in: what was proposed last and how far it is. Only calls and questions in Execute count as steps. */
@@ -209,6 +212,30 @@ export interface Failure {
   readonly at: string;
 }
 
+/** What operators, or a later policy floor of the org, have made of the guards since the plan was made. */
+export interface GuardRevisions {
+  /** 1 as the plan was made; every change counts. */
+  readonly revision: number;
+  /** All that binds the plan but its own revisions; null while that is the policy in force, and so until the first revision. */
+  readonly locked: GuardPolicy | null;
+  /** What the plan's own revisions have set; the strictest of it and of what is locked is in force. */
+  readonly own: Guardrails;
+}
+
+/** The levels at which work can be halted. */
+export const HALT_LEVELS = ['plan', 'session', 'org'] as const;
+export type HaltLevel = (typeof HALT_LEVELS)[number];
+
+/** The newest word of one level's kill switch. Each setting and each clearing has a higher epoch than the one before. */
+export interface HaltWord {
+  readonly level: HaltLevel;
+  readonly epoch: number;
+  /** Why nothing may run; null: cleared. */
+  readonly reason: string | null;
+  readonly by: ActorRef;
+  readonly at: string;
+}
+
 /** The state of a plan: the fold of its log and nothing else. JSON all through, since it is stored as a snapshot. */
 export interface Plan {
   readonly v: 1;
@@ -222,6 +249,9 @@ export interface Plan {
   readonly profile: LockedProfile;
   readonly policy: GuardPolicy;
   readonly policyDigest: string;
+  readonly guards: GuardRevisions;
+  /** One entry per level that has ever been halted. */
+  readonly halts: readonly HaltWord[];
   readonly statistics: OutcomeStatistics;
   readonly requester: ActorRef;
   readonly createDigest: string;
@@ -268,6 +298,9 @@ export interface Plan {
   readonly failure: { readonly first: Failure; readonly last: Failure } | null;
   readonly cancelReason: string | null;
 
+  /** Present: the executor is the caller, and nobody here proposes or performs. */
+  readonly external?: ExternalState;
+
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly statusAt: string;
@@ -281,4 +314,15 @@ export function pendingApprovals(plan: Pick<Plan, 'approvals'>): readonly Approv
 
 export function findApproval(plan: Plan, id: string): Approval | null {
   return plan.approvals.find((approval) => approval.id === id) ?? null;
+}
+
+/** Why the plan authorises nothing now: the highest level whose kill switch is set, or null. */
+export function haltOf(plan: Pick<Plan, 'halts'>): HaltWord | null {
+  const set = plan.halts.filter(({ reason }) => reason !== null);
+  return set.reduce<HaltWord | null>((top, each) => (top === null || HALT_LEVELS.indexOf(each.level) > HALT_LEVELS.indexOf(top.level) ? each : top), null);
+}
+
+/** The policy that revisions of the plan cannot loosen. */
+export function lockedPolicyOf(plan: Pick<Plan, 'policy' | 'guards'>): GuardPolicy {
+  return plan.guards.locked ?? plan.policy;
 }

@@ -74,7 +74,7 @@ export function updateOf(before: Plan | null, row: LogRow, after: Plan, load: (d
     };
   }
   const said = row.type === 'message_said' ? row.data.message : null;
-  const isNews = before === null || said !== null || after.statusAt !== before.statusAt || after.state !== before.state || after.phase !== before.phase;
+  const isNews = before === null || said !== null || after.statusAt !== before.statusAt || after.state !== before.state || after.phase !== before.phase || after.halts !== before.halts;
   if (!isNews) return null;
   const light = snapshotOf(after, load, { light: true });
   return {

@@ -91,7 +91,8 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null,
   }
 }
 
-function enterApply(work: Work, diff: DiffSummary): void {
+/** Asks whether the changes may be applied; no changes need nobody's word. */
+export function enterApply(work: Work, diff: DiffSummary): void {
   const plan = work.plan();
   const applyId = `${plan.id}.${plan.attempt}.${diff.digest.slice(0, 16)}`;
   const to = { phase: 'apply', state: 'running' } as const;
@@ -104,6 +105,7 @@ function enterApply(work: Work, diff: DiffSummary): void {
       confidence: null,
       reason: 'The plan changed nothing, so there is nothing to approve.',
       subject_digest: diff.digest,
+      policy_digest: plan.policyDigest,
       diff,
       apply_id: applyId,
       to,

@@ -155,6 +155,7 @@ function followGate(work: Work, approval: Approval, answer: Answer, approved: bo
       confidence: approval.confidence,
       reason: `approved by ${plan.approvals.find((each) => each.id === approval.id)?.decided?.by.id ?? 'a human'}`,
       subject_digest: approval.digest,
+      policy_digest: plan.policyDigest,
     } as const;
     switch (gate) {
       case 'decompose_task':
@@ -221,7 +222,8 @@ function guide(work: Work, text: string): void {
   restart(work, 'guidance after a refusal', null);
 }
 
-function acceptDecision(work: Work, approval: Approval): void {
+/** The decision that a human has let pass is made, and the actor goes on behind it. */
+export function acceptDecision(work: Work, approval: Approval): void {
   const { decision, resume } = approval.subject;
   if (decision === undefined || resume === undefined) return;
   const proposed = decision as unknown as Parameters<typeof makeDecision>[2];
@@ -246,7 +248,7 @@ function refuseCalls(work: Work, approval: Approval, answer: Answer): void {
 function refuseCall(work: Work, id: string, why: string): void {
   const call = work.plan().calls[id];
   if (call === undefined || !isHeld(call)) return;
-  const ranBefore = call.status === 'retrying' || call.attempt > 1;
+  const ranBefore = call.status === 'retrying' || (call.attempt > 1 && call.external === undefined);
   work.emit('call_settled', SYSTEM, {
     call_id: id,
     attempt: call.attempt,

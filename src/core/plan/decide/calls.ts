@@ -11,9 +11,11 @@ import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
 import { isWriteClass } from '../../tool.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
-import { type Call, type Grant, type Plan, pendingApprovals, type Step } from '../plan.ts';
+import { isExternal } from '../external/external.ts';
+import { type Call, type Grant, haltOf, type Plan, pendingApprovals, type Step } from '../plan.ts';
 import type { ProposedCall } from '../proposal.ts';
 import { SYSTEM, type Work } from '../work.ts';
+import { askForOutside, withDeadline } from './ask-for-outside.ts';
 import { callConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
 import { failUnattended, openApproval, shownCalls } from './open-approval.ts';
@@ -26,9 +28,11 @@ export function decideBatch(work: Work, stepId: string, proposed: readonly Propo
   decideCalls(work, calls, { step: { ...step, id: stepId, callIds: calls.map((call) => call.id) }, cursor, issues });
 }
 
-/** Decides again what an approval, a grant or a retry has made possible; the guards run as if for the first time. */
+/** Decides again what an approval, a grant or a retry has made possible; the guards run as if for the first time. A halted plan leaves it for later. */
 export function redecide(work: Work, callIds: readonly string[]): void {
   const plan = work.plan();
+  // An executor outside asks again by itself; until then nothing is reserved for it.
+  if (haltOf(plan) !== null || isExternal(plan)) return;
   const calls = callIds
     .flatMap((id) => plan.calls[id] ?? [])
     .filter((call) => call.status === 'asked' || call.status === 'cleared' || call.status === 'retrying')
@@ -42,9 +46,10 @@ interface BatchStart {
   readonly issues: ReadonlyMap<string, CallFacts['issues']>;
 }
 
-type Ruling = { readonly call: Call; readonly report: GuardReport; readonly kind: 'ok' | 'call' | 'limit' | 'refused' };
+export type Ruling = { readonly call: Call; readonly report: GuardReport; readonly kind: 'ok' | 'call' | 'limit' | 'refused' };
 
-function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | null): void {
+/** All guards for each call in order, then the gate; everything that follows from it is in the same commit. */
+export function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | null): void {
   const rulings = rule(work, calls, start);
   const plan = work.plan();
   const asks = rulings.filter((each) => each.kind === 'call' || each.kind === 'limit');
@@ -61,12 +66,15 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
     const held = kind === 'ok' && !call.gatePassed && gateSays !== 'proceed';
     // Where the plan ends with this decision nothing is left open: what was not refused by itself does not run either.
     const isRefused = kind === 'refused' || doomed;
-    const status: Call['status'] = isRefused ? (call.attempt > 1 ? 'failed' : 'refused') : kind !== 'ok' ? 'asked' : held ? 'cleared' : 'authorised';
+    const ranBefore = call.attempt > 1 && call.external === undefined;
+    const status: Call['status'] = isRefused ? (ranBefore ? 'failed' : 'refused') : kind !== 'ok' ? 'asked' : held ? 'cleared' : 'authorised';
     const confidenceVerdict = gateVerdict(plan, gate, call, gateSays, held);
     const first = report.first ?? (held ? confidenceVerdict : doomed ? ENDS_WITH_ITS_BATCH : null);
-    work.emit('call_decided', SYSTEM, {
+    const consumed = status === 'authorised' ? consumedApproval(plan, call) : null;
+    work.emit('call_decided', call.external?.by ?? SYSTEM, {
       call: {
         ...call,
+        ...(status === 'authorised' ? withDeadline(call, work.context.now) : {}),
         status,
         approvable: report.approvableGuards,
         reason: first?.reason ?? null,
@@ -79,8 +87,9 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
       guard: first?.guard ?? null,
       reason: first?.reason ?? null,
       guards: [...report.verdicts, confidenceVerdict],
+      policy_digest: plan.policyDigest,
       reserved_micro_usd: status === 'authorised' ? call.estimateMicroUsd : 0,
-      ...(status === 'authorised' && call.approvalId !== null ? { consumed_approval: call.approvalId } : {}),
+      ...(consumed === null ? {} : { consumed_approval: consumed }),
       ...(begin === null ? {} : { step: begin.step, cursor: begin.cursor }),
     });
     begin = null;
@@ -89,8 +98,18 @@ function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | nul
     failUnattended(work, firstAsk?.reason ?? `${gate} needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`);
     return;
   }
+  if (isExternal(plan)) {
+    for (const ruling of rulings) askForOutside(work, ruling);
+    return;
+  }
   openApprovals(work, rulings);
   openGateIfDue(work);
+}
+
+/** An executor outside may be allowed a call while a question about it is still open; only an approval that was given is consumed. */
+function consumedApproval(plan: Plan, { approvalId, external }: Call): string | null {
+  if (external === undefined || approvalId === null) return approvalId;
+  return plan.approvals.find((each) => each.id === approvalId)?.status === 'approved' ? approvalId : null;
 }
 
 /** A call that no guard refused, in a batch with which an unattended plan ends. */
@@ -111,8 +130,9 @@ function callGate(plan: Plan): 'edit_code' | 'execute_command' {
 /** Guards for each call in order; what is allowed counts for the next one. */
 function rule(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
   const plan = work.plan();
-  const facts = factsOf(plan, work.context.now, start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
-  let callsInStep = start !== null && start.step.number !== plan.step?.number ? 0 : plan.callsInStep;
+  const outsideStep = isExternal(plan) ? calls[0]?.step : undefined;
+  const facts = factsOf(plan, work.context.now, outsideStep ?? start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
+  let callsInStep = start !== null && start.step.number !== plan.step?.number ? 0 : facts.callsInStep;
   let callsInInvocation = plan.callsInInvocation;
   let reserved = reservedMicroUsd(plan.ledger);
   return calls.map((call) => {
@@ -121,11 +141,11 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
       {
         toolName: call.named,
         catalogue: work.context.catalogue,
-        unknownTools: 'refuse',
+        unknownTools: isExternal(plan) ? 'accept' : 'refuse',
         riskClass: call.riskClass,
-        costMicroUsd: call.estimateMicroUsd,
+        costMicroUsd: call.external?.isPriceKnown === false && hasCap(plan) ? null : call.estimateMicroUsd,
         skillCategory: null,
-        operation: null,
+        operation: call.external?.operation ?? null,
         protectedPaths: call.protectedPaths,
         changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
       },
@@ -152,13 +172,14 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
   });
 }
 
-function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts {
+/** What guards are told of the plan; one place, so that a call and a question about a call are judged by the same numbers. */
+export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts {
   return {
     running: !plan.terminal && (plan.phase === 'execute' || plan.phase === 'strategize'),
-    halted: null,
+    halted: haltOf(plan)?.reason ?? null,
     workedMs: workedMs(plan, now),
     stepNumber,
-    callsInStep: plan.callsInStep,
+    callsInStep: plan.external === undefined ? plan.callsInStep : (plan.external.callsByStep[stepNumber] ?? 0),
     callsInInvocation: plan.callsInInvocation,
     retriesOfCall: 0,
     spentMicroUsd: plan.ledger.settledMicroUsd,
@@ -177,6 +198,11 @@ function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts {
     stepApproved: false,
     approvedGuards: new Map(),
   };
+}
+
+/** Whether money is limited at all: then a price has to be known. */
+function hasCap({ policy }: Plan): boolean {
+  return policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null;
 }
 
 /** Time in which the plan has worked, up to `now`. */
@@ -249,7 +275,7 @@ function refusedFor(report: GuardReport, reason: string): GuardReport {
 }
 
 /** One approval per refused call, and one for everything that stands behind a limit. */
-function openApprovals(work: Work, rulings: readonly Ruling[]): void {
+export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   for (const { call, report, kind } of rulings) {
     if (kind !== 'call' || report.first === null) continue;
     openApproval(work, {
@@ -304,7 +330,7 @@ function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[
     case 'actor_tool_calls':
       return { calls: Math.max(1, plan.callsInInvocation + cleared.length + limited.length - limit) };
     default:
-      return { calls: Math.max(1, plan.callsInStep + cleared.length + limited.length - limit) };
+      return { calls: Math.max(1, (isExternal(plan) ? actual : plan.callsInStep) + cleared.length + limited.length - limit) };
   }
 }
 
@@ -312,7 +338,7 @@ function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[
 export function openGateIfDue(work: Work): void {
   const plan = work.plan();
   const step = plan.step;
-  if (step === null || plan.terminal) return;
+  if (step === null || plan.terminal || haltOf(plan) !== null || isExternal(plan)) return;
   const calls = step.callIds.flatMap((id) => plan.calls[id] ?? []);
   if (calls.some((call) => call.status === 'asked')) return;
   const waiting = calls.filter((call) => call.status === 'cleared' && !call.gatePassed);
@@ -320,9 +346,14 @@ export function openGateIfDue(work: Work): void {
   const pending = pendingApprovals(plan);
   // A retry's gate is about one call; the batch's gate and the question how to go on are about these.
   if (pending.some((each) => each.kind === 'next_step' || (each.gate !== 'modify_config' && each.gate !== null))) return;
+  if (openGate(work, waiting) === 'proceed') redecide(work, waiting.map((call) => call.id));
+}
+
+/** The gate of calls that no guard refused, at the lowest confidence among them. */
+export function openGate(work: Work, waiting: readonly Call[]): ReturnType<typeof passGate> {
   const lowest = waiting.reduce((a, b) => ((b.confidence?.value ?? -1) < (a.confidence?.value ?? -1) ? b : a)).confidence;
-  const outcome = passGate(work, {
-    gate: callGate(plan),
+  return passGate(work, {
+    gate: callGate(work.plan()),
     confidence: lowest,
     subject: { calls: shownCalls(work, waiting) },
     binds: waiting.map((call) => [call.id, call.digest]),
@@ -330,7 +361,6 @@ export function openGateIfDue(work: Work): void {
     callIds: waiting.map((call) => call.id),
     estimateMicroUsd: addMicroUsd(...waiting.map((call) => call.estimateMicroUsd)),
   });
-  if (outcome === 'proceed') redecide(work, waiting.map((call) => call.id));
 }
 
 /** The one warning of a plan, at 90 % of its cap. */

@@ -40,6 +40,7 @@ export function passGate(work: Work, request: GateRequest): 'proceed' | 'ask' | 
     confidence: request.confidence,
     reason,
     subject_digest: request.subjectDigest,
+    policy_digest: plan.policyDigest,
     ...(request.callIds === undefined ? {} : { call_ids: request.callIds }),
     ...(outcome === 'proceed' ? { ...request.onProceed, ...(request.to === undefined ? {} : { to: request.to }) } : {}),
   });

@@ -97,6 +97,7 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
     confidence,
     reason,
     subject_digest: call.digest,
+    policy_digest: plan.policyDigest,
   });
   if (ruling === 'ask') openRetryGate(work, call.id, reason);
   if (ruling === 'fail') failUnattended(work, reason);

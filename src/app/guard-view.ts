@@ -1,0 +1,109 @@
+/** The guards of a plan as the operations show them (api/guard.ts), in the source's field names. Amounts in USD. */
+import type { PlanGuardView } from '../api/guard.ts';
+import { effectiveLimit, type GuardPolicy, type Limit } from '../core/guard-policy.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import { toUsd } from '../core/money.ts';
+import { matchesPattern } from '../core/names.ts';
+import { lockedPolicyOf } from '../core/plan/plan.ts';
+import type { PublicPlan } from '../core/plan/snapshot.ts';
+
+export function guardViewOf(plan: PublicPlan): PlanGuardView {
+  const numbers = numbersOf(plan);
+  return {
+    plan_id: plan.id,
+    revision: plan.guards.revision,
+    digest: plan.policyDigest,
+    limits: limitsOf(plan, numbers),
+    policy: policyView(plan.policy, numbers),
+    revised: JSON.parse(JSON.stringify(plan.guards.own)) as JsonObject,
+  };
+}
+
+interface ShownNumber {
+  readonly limit: Limit;
+  /** What holds: the limit with what humans granted beyond it. */
+  readonly value: number;
+  readonly granted: number;
+}
+
+type NumberName = 'max_total_cost' | 'max_tool_calls_per_step' | 'max_steps' | 'max_wall_clock_seconds' | 'max_tool_calls_per_invocation' | 'max_retries_per_failure';
+
+type Numbers = ReadonlyMap<NumberName, ShownNumber>;
+
+function numbersOf({ policy, ledger, grants, stepsUsed }: PublicPlan): Numbers {
+  const calls = grants.calls.step === stepsUsed ? grants.calls.amount : 0;
+  const all: readonly (readonly [NumberName, Limit | null, number])[] = [
+    ['max_total_cost', policy.planCapMicroUsd, ledger.grantedMicroUsd],
+    ['max_tool_calls_per_step', policy.maxCallsPerStep, calls],
+    ['max_steps', policy.maxSteps, grants.steps],
+    ['max_wall_clock_seconds', policy.maxWallClockSeconds, grants.seconds],
+    ['max_tool_calls_per_invocation', policy.maxCallsPerInvocation, calls],
+    ['max_retries_per_failure', policy.maxRetries, grants.retries],
+  ];
+  return new Map(
+    all.flatMap(([name, limit, granted]): [NumberName, ShownNumber][] => {
+      const value = effectiveLimit(limit, granted);
+      if (limit === null || value === null) return [];
+      const shown = name === 'max_total_cost' ? toUsd : (number: number) => number;
+      return [[name, { limit, value: shown(value), granted: shown(value - limit.value) }]];
+    }),
+  );
+}
+
+/** The combined policy: what a profile that said all of this at once would hold. */
+function policyView(policy: GuardPolicy, numbers: Numbers): JsonObject {
+  const number = (name: NumberName): JsonValue => numbers.get(name)?.value ?? null;
+  return {
+    max_total_cost: number('max_total_cost'),
+    max_tool_calls_per_step: number('max_tool_calls_per_step'),
+    max_steps: number('max_steps'),
+    max_wall_clock_seconds: number('max_wall_clock_seconds'),
+    actor_limits: {
+      max_tool_calls_per_invocation: number('max_tool_calls_per_invocation'),
+      max_retries_per_failure: number('max_retries_per_failure'),
+    },
+    tool_denylist: distinct(policy.denylist.map((entry) => entry.pattern)),
+    tool_allowlist: policy.allowlists.length === 0 ? null : permittedBy(policy),
+    required_confirmations: distinct(policy.requiredConfirmations.map((entry) => entry.pattern)),
+    require_approval_for_writes: policy.requireApprovalForWrites,
+    require_approval_for_apply: policy.requireApprovalForApply,
+    safety: {
+      require_sandbox: policy.requireSandbox,
+      require_checkpoints: policy.requireCheckpoints,
+      allow_unsafe_tools: policy.allowUnsafeTools,
+      require_human_approval: policy.requireHumanApproval,
+    },
+    thresholds: { ...policy.thresholds },
+  };
+}
+
+/** Entries of any allowlist that every other one covers as well. */
+function permittedBy({ allowlists }: GuardPolicy): readonly string[] {
+  const isCovered = (entry: string): boolean => allowlists.every(({ entries }) => entries.some((each) => each === entry || matchesPattern(each, entry)));
+  return distinct(allowlists.flatMap(({ entries }) => entries).filter(isCovered));
+}
+
+const distinct = (entries: readonly string[]): readonly string[] => [...new Set(entries)];
+
+/** Each limit with where it comes from. */
+function limitsOf(plan: PublicPlan, numbers: Numbers) {
+  const { policy } = plan;
+  const locked = lockedPolicyOf(plan);
+  const flag = (name: string, value: boolean, isLocked = value) => (value ? [{ name, value: true, origin: isLocked ? 'combined' : 'revision' }] : []);
+  return [
+    ...[...numbers].map(([name, { limit, value, granted }]) => ({
+      name,
+      value,
+      origin: `${limit.origin} (${limit.field})${granted === 0 ? '' : `, ${granted} of it granted`}`,
+    })),
+    ...policy.denylist.map((entry) => ({ name: 'tool_denylist', value: entry.pattern, origin: entry.origin })),
+    ...policy.allowlists.map((list) => ({ name: 'tool_allowlist', value: [...list.entries], origin: list.origin })),
+    ...policy.requiredConfirmations.map((entry) => ({ name: 'required_confirmations', value: entry.pattern, origin: entry.origin })),
+    ...flag('require_approval_for_writes', policy.requireApprovalForWrites, locked.requireApprovalForWrites),
+    ...flag('require_approval_for_apply', policy.requireApprovalForApply, locked.requireApprovalForApply),
+    ...flag('require_human_approval', policy.requireHumanApproval),
+    ...flag('require_sandbox', policy.requireSandbox),
+    ...flag('require_checkpoints', policy.requireCheckpoints),
+    ...flag('allow_unsafe_tools', policy.allowUnsafeTools),
+  ];
+}

@@ -30,7 +30,12 @@ const sizesOf = (person: Parameters<typeof stubOf>[0], planId: string) =>
   runInDurableObject(stubOf(person, planId), (_object, state) => {
     const longest = (table: string, column: string) =>
       Number(state.storage.sql.exec(`SELECT max(length(CAST(${column} AS BLOB))) AS size FROM ${table}`).one()['size'] ?? 0);
-    return { log: longest('log', 'body'), parts: longest('log_parts', 'body'), blobs: longest('blobs', 'bytes'), snapshot: longest('snapshot', 'body') };
+    return {
+      log: longest('log', 'body'),
+      parts: longest('log_parts', 'body'),
+      blobs: longest('blobs', 'bytes'),
+      snapshot: longest('snapshot', 'body'),
+    };
   });
 
 describe('big values', () => {
@@ -41,7 +46,13 @@ describe('big values', () => {
       name: 'write',
       arguments: { type: 'object', properties: { text: { type: 'string' } } },
       execute: [
-        { id: 'big', call: { tool: 'write_file', arguments: { path: 'big.txt', content: '${args.text}${args.text}${args.text}${args.text}${args.text}' } } },
+        {
+          id: 'big',
+          call: {
+            tool: 'write_file',
+            arguments: { path: 'big.txt', content: '${args.text}${args.text}${args.text}${args.text}${args.text}' },
+          },
+        },
       ],
     });
     // Arguments have at most 256 kB; the template makes more of them.
@@ -64,7 +75,11 @@ describe('big values', () => {
       arguments: { type: 'object', properties: { text: { type: 'string' } } },
       execute: [
         { id: 'fits', call: { tool: 'write_file', arguments: { path: 'fits.txt', content: '${args.text}'.repeat(8) } } },
-        { id: 'above', on_refused: 'continue', call: { tool: 'write_file', arguments: { path: 'above.txt', content: `${'${args.text}'.repeat(8)}y` } } },
+        {
+          id: 'above',
+          on_refused: 'continue',
+          call: { tool: 'write_file', arguments: { path: 'above.txt', content: `${'${args.text}'.repeat(8)}y` } },
+        },
         { id: 'read', call: { tool: 'read_file', arguments: { path: 'fits.txt' } } },
       ],
     });
@@ -146,9 +161,22 @@ describe('big values', () => {
       name: 'many',
       apply: 'none',
       arguments: { type: 'object', properties: { text: { type: 'string' } } },
-      execute: [{ id: 'many', calls: Array.from({ length: 200 }, (_, index) => ({ tool: 'test/counter', arguments: { label: person.org, padding: `${index} \${args.text}` } })) }],
+      execute: [
+        {
+          id: 'many',
+          calls: Array.from({ length: 200 }, (_, index) => ({
+            tool: 'test/counter',
+            arguments: { label: person.org, padding: `${index} \${args.text}` },
+          })),
+        },
+      ],
     });
-    const made = await start(person, { actionName, automationProfile: 'auto', arguments: { text: 'x'.repeat(7_800) }, guardrails: { max_tool_calls_per_step: 3 } });
+    const made = await start(person, {
+      actionName,
+      automationProfile: 'auto',
+      arguments: { text: 'x'.repeat(7_800) },
+      guardrails: { max_tool_calls_per_step: 3 },
+    });
     const limit = onlyPending(await until(person, made.plan.id, (snapshot) => isSettled(snapshot) && performed(person.org).length === 3));
     expect(limit.callIds).toHaveLength(197);
     expect((await answer(person, made.plan.id, limit)).ok).toBe(true);
@@ -161,9 +189,16 @@ describe('big values', () => {
     const project = await addProject(person, { 'a.txt': 'old\n' });
     const steps = Array.from({ length: 3 }, (_, step) => ({
       id: `s${step}`,
-      calls: Array.from({ length: 100 }, (__, index) => ({ tool: 'write_file', arguments: { path: `some/rather/long/folder/name/${step}/file-number-${index}.txt`, content: '${args.c}' } })),
+      calls: Array.from({ length: 100 }, (__, index) => ({
+        tool: 'write_file',
+        arguments: { path: `some/rather/long/folder/name/${step}/file-number-${index}.txt`, content: '${args.c}' },
+      })),
     }));
-    const actionName = await addAction(person, { name: 'files', arguments: { type: 'object', properties: { c: { type: 'string' } } }, execute: steps });
+    const actionName = await addAction(person, {
+      name: 'files',
+      arguments: { type: 'object', properties: { c: { type: 'string' } } },
+      execute: steps,
+    });
     const made = await start(person, { actionName, project, automationProfile: 'supervised', arguments: { c: 'text\n' } });
     const approval = onlyPending(await until(person, made.plan.id, isSettled, 30_000));
     expect(approval.subject.diff?.files).toHaveLength(300);
@@ -176,7 +211,10 @@ describe('big values', () => {
 describe('a script of 300 steps', () => {
   it('runs in seconds, and its object wakes from its snapshot to exactly the same state', async () => {
     const person = await newOrg();
-    const steps = Array.from({ length: 300 }, (_, index) => ({ id: `s${index}`, call: { tool: 'test/counter', arguments: { padding: `${index}` } } }));
+    const steps = Array.from({ length: 300 }, (_, index) => ({
+      id: `s${index}`,
+      call: { tool: 'test/counter', arguments: { padding: `${index}` } },
+    }));
     const began = Date.now();
     const planId = await startSteps(person, steps);
     const done = await until(person, planId, isTerminal, 60_000);

@@ -1,11 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../../src/core/ledger.ts';
 import type { Principal } from '../../src/core/principal.ts';
-import { answer, approve, isSettled, isTerminal, newOrg, onlyPending, pendingOf, performed, rowsOf, startSteps, stateOf, until, cancel } from './plan-support.ts';
+import {
+  answer,
+  approve,
+  cancel,
+  isSettled,
+  isTerminal,
+  newOrg,
+  onlyPending,
+  pendingOf,
+  performed,
+  rowsOf,
+  startSteps,
+  stateOf,
+  until,
+} from './plan-support.ts';
 
 const priced = (label: string, rest: object = {}) => ({ tool: 'test/priced', arguments: { label, ...rest } });
 
-const batch = (label: string, size: number) => ({ id: 'batch', calls: Array.from({ length: size }, (_, index) => priced(label, { padding: `${index}` })) });
+const batch = (label: string, size: number) => ({
+  id: 'batch',
+  calls: Array.from({ length: size }, (_, index) => priced(label, { padding: `${index}` })),
+});
 
 async function money(person: Principal, planId: string) {
   const { ledger, policy } = await stateOf(person, planId);
@@ -15,11 +32,9 @@ async function money(person: Principal, planId: string) {
 describe('a batch of 50 calls of $0.10 in one step, under a cap of $1.00', () => {
   it('performs exactly ten, spends exactly $1.00, keeps what is done, and asks once for the rest', async () => {
     const person = await newOrg();
-    const planId = await startSteps(
-      person,
-      [{ id: 'before', artifact: { id: 'notes', text: 'made before' } }, batch(person.org, 50)],
-      { guardrails: { tool_budget: 1 } },
-    );
+    const planId = await startSteps(person, [{ id: 'before', artifact: { id: 'notes', text: 'made before' } }, batch(person.org, 50)], {
+      guardrails: { tool_budget: 1 },
+    });
     const waiting = await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length >= 10);
     const limit = onlyPending(await until(person, planId, (snapshot) => snapshot.plan.ledger.reservations.length === 0));
     expect(limit).toMatchObject({ kind: 'limit', guard: 'budget_cap', suggestedGrant: { cost_usd: 4 } });
@@ -71,12 +86,18 @@ describe('50 concurrent commands that each want to reserve $0.10, under a cap of
     expect(asked.map((each) => each.guard)).toEqual(Array.from({ length: 50 }, () => 'denylist'));
     const answers = await Promise.all([...asked].sort(() => Math.random() - 0.5).map((approval) => answer(person, planId, approval)));
     expect(answers.every((each) => each.ok)).toBe(true);
-    const after = await until(person, planId, (snapshot) => performed(person.org).length >= 10 && snapshot.plan.ledger.reservations.length === 0);
+    const after = await until(
+      person,
+      planId,
+      (snapshot) => performed(person.org).length >= 10 && snapshot.plan.ledger.reservations.length === 0,
+    );
     expect(performed(person.org)).toHaveLength(10);
     expect(await money(person, planId)).toEqual({ spent: 1_000_000, reserved: 0, left: 0 });
     expect(new Set(pendingOf(after).map((each) => each.kind))).toEqual(new Set(['limit']));
     expect(pendingOf(after).flatMap((each) => each.callIds)).toHaveLength(40);
-    const consumed = (await rowsOf(person, planId, 'call_decided')).filter((row) => row.data.allowed).map((row) => row.data.consumed_approval);
+    const consumed = (await rowsOf(person, planId, 'call_decided'))
+      .filter((row) => row.data.allowed)
+      .map((row) => row.data.consumed_approval);
     expect(new Set(consumed).size).toBe(10);
   });
 });
@@ -94,7 +115,9 @@ describe('what a tool says it cost', () => {
     const done = await until(person, planId, isTerminal);
     expect(done.plan.state).toBe('applied');
     const settled = await rowsOf(person, planId, 'call_settled');
-    expect(settled.map((row) => row.data.charge?.marks)).toEqual(reports.map((report) => (report === null ? ['estimated'] : ['cost_error'])));
+    expect(settled.map((row) => row.data.charge?.marks)).toEqual(
+      reports.map((report) => (report === null ? ['estimated'] : ['cost_error'])),
+    );
     expect(settled.every((row) => row.data.charge?.charged_micro_usd === 100_000)).toBe(true);
     expect(await money(person, planId)).toMatchObject({ spent: 1_000_000, reserved: 0 });
   });
@@ -132,7 +155,11 @@ describe('what a tool says it cost', () => {
 describe('limits and leaks', () => {
   it('a budget of 0 lets what is free run and refuses what costs anything', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: person.org } } }, { call: priced(person.org) }], { guardrails: { tool_budget: 0 } });
+    const planId = await startSteps(
+      person,
+      [{ call: { tool: 'test/counter', arguments: { label: person.org } } }, { call: priced(person.org) }],
+      { guardrails: { tool_budget: 0 } },
+    );
     const limit = onlyPending(await until(person, planId, isSettled));
     expect(limit.reason).toContain('$0.10 > $0.00');
     expect(performed(person.org).map((each) => each.tool)).toEqual(['test/counter']);
@@ -140,7 +167,12 @@ describe('limits and leaks', () => {
 
   it('steps that fail before they are dispatched leave no reservation behind', async () => {
     const person = await newOrg();
-    const steps = Array.from({ length: 30 }, (_, index) => ({ id: `f${index}`, on_refused: 'continue', call: { tool: 'test/fail_permanent', arguments: {} }, cost_usd: 0.1 }));
+    const steps = Array.from({ length: 30 }, (_, index) => ({
+      id: `f${index}`,
+      on_refused: 'continue',
+      call: { tool: 'test/fail_permanent', arguments: {} },
+      cost_usd: 0.1,
+    }));
     const planId = await startSteps(person, steps, { guardrails: { tool_budget: 0.1 } });
     expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
     expect(await money(person, planId)).toEqual({ spent: 0, reserved: 0, left: 100_000 });
@@ -148,7 +180,10 @@ describe('limits and leaks', () => {
 
   it('a cancel releases what was reserved for calls that were not sent, and the trail adds up to what is shown as spent', async () => {
     const person = await newOrg();
-    const calls = Array.from({ length: 4 }, (_, index) => ({ tool: 'test/slow_priced', arguments: { label: person.org, ms: 150, padding: `${index}` } }));
+    const calls = Array.from({ length: 4 }, (_, index) => ({
+      tool: 'test/slow_priced',
+      arguments: { label: person.org, ms: 150, padding: `${index}` },
+    }));
     const planId = await startSteps(person, [{ calls }], { guardrails: { tool_budget: 1 } });
     await until(person, planId, () => performed(person.org).length === 2);
     expect((await cancel(person, planId)).ok).toBe(true);
@@ -165,7 +200,10 @@ describe('limits and leaks', () => {
     ['max_steps', { max_steps: 1 }, 'Step limit reached', { steps: 1 }],
   ])('%s stops what is beyond it, keeps what is done, and a grant resumes it', async (_name, guardrails, reason, grant) => {
     const person = await newOrg();
-    const calls = Array.from({ length: 6 }, (_, index) => ({ tool: 'test/counter', arguments: { label: person.org, padding: `${index}` } }));
+    const calls = Array.from({ length: 6 }, (_, index) => ({
+      tool: 'test/counter',
+      arguments: { label: person.org, padding: `${index}` },
+    }));
     const steps = 'max_steps' in guardrails ? [{ calls: calls.slice(0, 3) }, { calls: calls.slice(3) }] : [{ calls }];
     const planId = await startSteps(person, steps, { guardrails });
     const limit = onlyPending(await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length === 3));

@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { describe, expect, it } from 'vitest';
-import { APPROVAL_TTL_MS, REMINDER_MS } from '../../src/core/plan/decide/open-approval.ts';
 import { sweep } from '../../src/app/sweep.ts';
+import { APPROVAL_TTL_MS, REMINDER_MS } from '../../src/core/plan/decide/open-approval.ts';
 import {
   addAction,
   addProject,
@@ -42,7 +42,12 @@ describe('a plan whose object leaves memory', () => {
         { id: 'two', call: { tool: 'edit_file', arguments: { path: 'b.txt', old_text: 'old', new_text: 'new' } } },
       ],
     });
-    const { plan } = await start(person, { actionName, project, automationProfile: 'manual', guardrails: { tool_denylist: ['test/counter'] } });
+    const { plan } = await start(person, {
+      actionName,
+      project,
+      automationProfile: 'manual',
+      guardrails: { tool_denylist: ['test/counter'] },
+    });
     const asked: string[] = [];
     for (;;) {
       const before = await until(person, plan.id, isSettled);
@@ -64,12 +69,17 @@ describe('a plan whose object leaves memory', () => {
 
   it('in the middle of a script of 40 steps, again and again, performs each step once and in order', async () => {
     const person = await newOrg();
-    const steps = Array.from({ length: 40 }, (_, index) => ({ id: `s${index}`, call: { tool: 'test/slow', arguments: { label: person.org, ms: 5, padding: `${index}` } } }));
+    const steps = Array.from({ length: 40 }, (_, index) => ({
+      id: `s${index}`,
+      call: { tool: 'test/slow', arguments: { label: person.org, ms: 5, padding: `${index}` } },
+    }));
     const planId = await startSteps(person, steps);
     for (let kill = 0; kill < 8; kill += 1) {
       await pause(25);
       await crash(person, planId);
-      await planOf(person, planId).read().catch(() => null);
+      await planOf(person, planId)
+        .read()
+        .catch(() => null);
     }
     await until(person, planId, isTerminal, 30_000);
     // A call that was killed on its way is repeated with its own key, never with another one.
@@ -77,21 +87,29 @@ describe('a plan whose object leaves memory', () => {
     expect(new Set(keys).size).toBe(40);
     const firsts = [...new Set(performed(person.org).map((each) => each.args['padding']))];
     expect(firsts).toEqual(Array.from({ length: 40 }, (_, index) => `${index}`));
-    expect((await rowsOf(person, planId, 'call_settled')).map((row) => row.data.outcome)).toEqual(Array.from({ length: 40 }, () => 'succeeded'));
+    expect((await rowsOf(person, planId, 'call_settled')).map((row) => row.data.outcome)).toEqual(
+      Array.from({ length: 40 }, () => 'succeeded'),
+    );
   });
 });
 
 describe('the alarm', () => {
   it('run twice for one due step performs it once', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/slow', arguments: { label: person.org, ms: 200 } } }], { profile: 'manual' });
+    const planId = await startSteps(person, [{ call: { tool: 'test/slow', arguments: { label: person.org, ms: 200 } } }], {
+      profile: 'manual',
+    });
     for (const _gate of ['decompose_task', 'create_tool']) {
       const approval = onlyPending(await until(person, planId, isSettled));
       await approve(person, planId, approval);
       await until(person, planId, (snapshot) => isSettled(snapshot) && pendingOf(snapshot)[0]?.id !== approval.id);
     }
     await approve(person, planId, onlyPending(await until(person, planId, isSettled)));
-    await Promise.all([runDurableObjectAlarm(stubOf(person, planId)), runDurableObjectAlarm(stubOf(person, planId)), planOf(person, planId).wake()]);
+    await Promise.all([
+      runDurableObjectAlarm(stubOf(person, planId)),
+      runDurableObjectAlarm(stubOf(person, planId)),
+      planOf(person, planId).wake(),
+    ]);
     await until(person, planId, isTerminal);
     expect(performed(person.org)).toHaveLength(1);
   });
@@ -208,7 +226,9 @@ describe('an external call that was on its way when the object was killed', () =
 describe('failures that pass', () => {
   it.each([0, 2])('with %i retries are tried exactly that often again, each attempt charged', async (retries) => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/fail_transient', arguments: { label: person.org } } }], { guardrails: { actor_limits: { max_retries_per_failure: retries } } });
+    const planId = await startSteps(person, [{ call: { tool: 'test/fail_transient', arguments: { label: person.org } } }], {
+      guardrails: { actor_limits: { max_retries_per_failure: retries } },
+    });
     const limit = onlyPending(await until(person, planId, isSettled));
     expect(limit).toMatchObject({ kind: 'limit', guard: 'retry_limit', suggestedGrant: { retries: 1 } });
     expect(performed(person.org)).toHaveLength(retries + 1);

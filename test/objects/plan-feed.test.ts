@@ -1,9 +1,9 @@
 import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, it } from 'vitest';
 import type { PlanFeedItem } from '../../src/app/ports.ts';
-import { updateOf } from '../../src/core/plan/snapshot.ts';
 import { evolve } from '../../src/core/plan/evolve.ts';
 import type { Plan } from '../../src/core/plan/plan.ts';
+import { updateOf } from '../../src/core/plan/snapshot.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import {
   alarmOf,
@@ -67,7 +67,8 @@ async function begin(person: Principal, planId: string): Promise<void> {
   await answer(person, planId, question, { decision: 'answer', text: 'yes' });
 }
 
-const socketsOf = (person: Principal, planId: string) => runInDurableObject(stubOf(person, planId), (_object, state) => state.getWebSockets().length);
+const socketsOf = (person: Principal, planId: string) =>
+  runInDurableObject(stubOf(person, planId), (_object, state) => state.getWebSockets().length);
 
 describe('the feed of a plan', () => {
   it('brings three followers the plan as it is, then every piece of news once and in order, and ends with the plan', async () => {
@@ -166,7 +167,9 @@ describe('the feed of a plan', () => {
 
   it('is not there for an unknown plan', async () => {
     const person = await newOrg();
-    expect(await planOf(person, '01JAAAAAAAAAAAAAAAAAAAAAAA').follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 })).toBeNull();
+    expect(
+      await planOf(person, '01JAAAAAAAAAAAAAAAAAAAAAAA').follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 }),
+    ).toBeNull();
   });
 });
 

@@ -1,5 +1,5 @@
-import { env } from 'cloudflare:workers';
 import { runInDurableObject } from 'cloudflare:test';
+import { env } from 'cloudflare:workers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StorageUnavailable } from '../../src/app/ports.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
@@ -28,7 +28,9 @@ afterEach(() => FAULTS.d1.clear());
 describe('while D1 does not answer', () => {
   it('a command is decided, answered and acted upon; index and trail catch up by the alarm', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: person.org } } }], { guardrails: { tool_denylist: ['test/counter'] } });
+    const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: person.org } } }], {
+      guardrails: { tool_denylist: ['test/counter'] },
+    });
     const approval = onlyPending(await until(person, planId, isSettled));
     await expect.poll(async () => (await services.planIndex.get(person.org, planId))?.state).toBe('waiting');
     const before = await auditOf(person, planId);
@@ -51,7 +53,13 @@ describe('while D1 does not answer', () => {
     const person = await newOrg();
     const planId = await startSteps(person, [{ ask: 'Go on?' }, { say: 'one' }, { ask: 'And now?' }, { say: 'two' }]);
     for (let question = 0; question < 2; question += 1) {
-      const asked = onlyPending(await until(person, planId, (snapshot) => isSettled(snapshot) && onlyPending(snapshot).subject.question === ['Go on?', 'And now?'][question]));
+      const asked = onlyPending(
+        await until(
+          person,
+          planId,
+          (snapshot) => isSettled(snapshot) && onlyPending(snapshot).subject.question === ['Go on?', 'And now?'][question],
+        ),
+      );
       FAULTS.d1[question % 2 === 0 ? 'add' : 'delete'](person.org);
       await answer(person, planId, asked, { decision: 'answer', text: 'yes' });
     }
@@ -79,13 +87,17 @@ describe('while D1 does not answer', () => {
     const down = async (): Promise<never> => {
       throw new StorageUnavailable('plans.reserve', new Error('D1 is down'));
     };
-    await expect(startPlan(request, person, { ...broken, ids, planIndex: { ...broken.planIndex, reserve: down } })).rejects.toBeInstanceOf(StorageUnavailable);
+    await expect(startPlan(request, person, { ...broken, ids, planIndex: { ...broken.planIndex, reserve: down } })).rejects.toBeInstanceOf(
+      StorageUnavailable,
+    );
     const [planId = ''] = made;
     expect(planId).not.toBe('');
     expect(await planOf(person, planId).read()).toBeNull();
     expect(await services.planIndex.get(person.org, planId)).toBeNull();
     const stub = env.PLANS.getByName(objectName(person.org, 'plan', planId));
-    expect(await runInDurableObject(stub, (_object, state) => state.storage.sql.exec('SELECT name FROM sqlite_master').toArray())).toEqual([]);
+    expect(await runInDurableObject(stub, (_object, state) => state.storage.sql.exec('SELECT name FROM sqlite_master').toArray())).toEqual(
+      [],
+    );
   });
 
   it('a plan that was reserved but never made is in no list', async () => {

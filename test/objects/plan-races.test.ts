@@ -87,7 +87,9 @@ describe('a cancel', () => {
 
   it('is not held up by a tool that does not listen, whose result comes later and counts as cost only', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/deaf', arguments: { label: person.org, ms: 400, cost_usd: 0.3 } }, cost_usd: 0.1 }]);
+    const planId = await startSteps(person, [
+      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 400, cost_usd: 0.3 } }, cost_usd: 0.1 },
+    ]);
     await until(person, planId, () => performed(person.org).length === 1);
     expect((await cancel(person, planId)).ok).toBe(true);
     const before = await planOf(person, planId).read();
@@ -101,7 +103,9 @@ describe('a cancel', () => {
 describe('commands at once', () => {
   it('20 approvals of one approval consume it once', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: person.org } } }], { guardrails: { tool_denylist: ['test/counter'] } });
+    const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: person.org } } }], {
+      guardrails: { tool_denylist: ['test/counter'] },
+    });
     const approval = onlyPending(await until(person, planId, isSettled));
     const answers = await Promise.all(Array.from({ length: 20 }, () => answer(person, planId, approval)));
     expect(answers.filter((each) => each.ok)).toHaveLength(1);
@@ -114,7 +118,10 @@ describe('commands at once', () => {
     const person = await newOrg();
     await inTurns(runs(40), 8, async (run) => {
       const label = `${person.org}.${run}`;
-      const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label } } }], { profile: 'full-auto', guardrails: { tool_denylist: ['test/external_once'] } });
+      const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label } } }], {
+        profile: 'full-auto',
+        guardrails: { tool_denylist: ['test/external_once'] },
+      });
       const approval = onlyPending(await until(person, planId, isSettled));
       const both = [() => answer(person, planId, approval), () => cancel(person, planId)];
       const [first, second] = await Promise.all((run % 2 === 0 ? both : both.reverse()).map((each) => each()));
@@ -129,7 +136,9 @@ describe('commands at once', () => {
 
   it('execute called twice, or twenty times, in parallel performs no step twice', async () => {
     const person = await newOrg();
-    const steps = Array.from({ length: 5 }, (_, index) => ({ call: { tool: 'test/slow', arguments: { label: person.org, ms: 10, padding: `${index}` } } }));
+    const steps = Array.from({ length: 5 }, (_, index) => ({
+      call: { tool: 'test/slow', arguments: { label: person.org, ms: 10, padding: `${index}` } },
+    }));
     const planId = await startSteps(person, steps, { profile: 'manual', guardrails: {} });
     const execute = () => planOf(person, planId).command({ type: 'execute', by: callerOf(person), digest: null, head: null });
     await until(person, planId, isSettled);
@@ -162,11 +171,20 @@ describe('commands at once', () => {
     const person = await newOrg();
     const project = await addProject(person, { 'a.txt': 'old\n' });
     const write = (content: string) => [{ call: { tool: 'write_file', arguments: { path: 'a.txt', content } } }];
-    const plans = await Promise.all(['one\n', 'two\n'].map((content) => startSteps(person, write(content), { profile: 'supervised', project, apply: 'project' })));
+    const plans = await Promise.all(
+      ['one\n', 'two\n'].map((content) => startSteps(person, write(content), { profile: 'supervised', project, apply: 'project' })),
+    );
     const approvals = await Promise.all(plans.map(async (planId) => onlyPending(await until(person, planId, isSettled))));
     await Promise.all(plans.map((planId, index) => approve(person, planId, approvals[index] ?? never())));
     const ends = await Promise.all(
-      plans.map((planId, index) => until(person, planId, (snapshot) => isTerminal(snapshot) || snapshot.plan.approvals.some((each) => each.status === 'pending' && each.id !== approvals[index]?.id))),
+      plans.map((planId, index) =>
+        until(
+          person,
+          planId,
+          (snapshot) =>
+            isTerminal(snapshot) || snapshot.plan.approvals.some((each) => each.status === 'pending' && each.id !== approvals[index]?.id),
+        ),
+      ),
     );
     expect(ends.filter((end) => end.plan.state === 'applied')).toHaveLength(1);
     const winner = ends.findIndex((end) => end.plan.state === 'applied');
@@ -181,10 +199,22 @@ describe('commands at once', () => {
 
   it('commands of every kind while a tool is in flight start nothing twice', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/slow', arguments: { label: person.org, ms: 300 } } }, { call: { tool: 'test/counter', arguments: { label: person.org } } }]);
+    const planId = await startSteps(person, [
+      { call: { tool: 'test/slow', arguments: { label: person.org, ms: 300 } } },
+      { call: { tool: 'test/counter', arguments: { label: person.org } } },
+    ]);
     await until(person, planId, () => performed(person.org).length === 1);
     const port = planOf(person, planId);
-    const message = { type: 'message', by: callerOf(person), messageId: 'm', parts: [{ kind: 'text', text: 'hurry' }], metadata: null, text: 'hurry', answers: [], plain: null } as const;
+    const message = {
+      type: 'message',
+      by: callerOf(person),
+      messageId: 'm',
+      parts: [{ kind: 'text', text: 'hurry' }],
+      metadata: null,
+      text: 'hurry',
+      answers: [],
+      plain: null,
+    } as const;
     await Promise.all([
       port.command({ type: 'execute', by: callerOf(person), digest: null, head: null }),
       port.command({ type: 'execute', by: callerOf(person), digest: null, head: null }),

@@ -23,7 +23,12 @@ import {
 
 const EDIT = {
   name: 'edit',
-  strategize: [{ id: 'how', decide: { type: 'strategy_choice', question: 'How?', chosen: 'In place', alternatives: ['Anew'], rationale: 'Less to read' } }],
+  strategize: [
+    {
+      id: 'how',
+      decide: { type: 'strategy_choice', question: 'How?', chosen: 'In place', alternatives: ['Anew'], rationale: 'Less to read' },
+    },
+  ],
   execute: [
     { id: 'one', call: { tool: 'write_file', arguments: { path: 'a.txt', content: 'new a\n' } } },
     { id: 'two', call: { tool: 'edit_file', arguments: { path: 'b.txt', old_text: 'old', new_text: 'new' } } },
@@ -107,7 +112,9 @@ describe('a denylisted counter', () => {
 
   async function parked() {
     const person = await newOrg();
-    const planId = await startSteps(person, [step(person.org, 'first'), step(person.org, 'second')], { guardrails: { tool_denylist: ['test/counter'] } });
+    const planId = await startSteps(person, [step(person.org, 'first'), step(person.org, 'second')], {
+      guardrails: { tool_denylist: ['test/counter'] },
+    });
     const approval = onlyPending(await until(person, planId, isSettled));
     expect(approval).toMatchObject({ kind: 'call', guard: 'denylist' });
     expect(performed(person.org)).toHaveLength(0);
@@ -160,7 +167,16 @@ describe('a denylisted counter', () => {
     expect(performed(person.org)).toHaveLength(0);
     // All but the unknown id are about a real approval and stay in the trail, with who tried.
     const refused = await rowsOf(person, planId, 'approval_refused');
-    expect(refused.map((row) => row.actor.id)).toEqual([person.keyId, person.keyId, agent.keyId, agent.keyId, other.keyId, person.keyId, person.keyId, person.keyId]);
+    expect(refused.map((row) => row.actor.id)).toEqual([
+      person.keyId,
+      person.keyId,
+      agent.keyId,
+      agent.keyId,
+      other.keyId,
+      person.keyId,
+      person.keyId,
+      person.keyId,
+    ]);
     expect((await answer(person, planId, approval, {}, callerOf(other, { separateRequester: true }))).ok).toBe(true);
     await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length === 1);
   });
@@ -182,22 +198,43 @@ describe('a denylisted counter', () => {
     const { person, planId, approval } = await parked();
     const port = planOf(person, planId);
     for (const digest of [null, approval.digest]) {
-      expect(await port.command({ type: 'execute', by: callerOf(person), digest, head: null })).toMatchObject({ ok: false, error: { kind: 'invalid_state' } });
-      expect(await port.command({ type: 'apply', by: callerOf(person), digest, approve: true })).toMatchObject({ ok: false, error: { kind: 'invalid_state' } });
+      expect(await port.command({ type: 'execute', by: callerOf(person), digest, head: null })).toMatchObject({
+        ok: false,
+        error: { kind: 'invalid_state' },
+      });
+      expect(await port.command({ type: 'apply', by: callerOf(person), digest, approve: true })).toMatchObject({
+        ok: false,
+        error: { kind: 'invalid_state' },
+      });
     }
     expect(performed(person.org)).toHaveLength(0);
   });
 
   it('is not run under any other writing of its name: what is no name is refused with the action, what is none of a tool with the call', async () => {
     const person = await newOrg();
-    for (const tool of [' test/counter ', 'test/counter\u200b', 't\u0435st/counter', 'test//counter', '__proto__', '', null, 7, ['test/counter']]) {
+    for (const tool of [
+      ' test/counter ',
+      'test/counter\u200b',
+      't\u0435st/counter',
+      'test//counter',
+      '__proto__',
+      '',
+      null,
+      7,
+      ['test/counter'],
+    ]) {
       await expect(startSteps(person, [{ call: { tool, arguments: { label: person.org } } }])).rejects.toThrow('execute[0].call.tool');
     }
     for (const tool of ['TEST/counter', 'Test/Counter', 'test.counter', 'counter', 'constructor']) {
-      const planId = await startSteps(person, [{ call: { tool, arguments: { label: person.org } } }], { guardrails: { tool_denylist: ['test/counter'] } });
+      const planId = await startSteps(person, [{ call: { tool, arguments: { label: person.org } } }], {
+        guardrails: { tool_denylist: ['test/counter'] },
+      });
       await until(person, planId, (snapshot) => isSettled(snapshot) || snapshot.plan.state === 'errored');
       const decided = await rowsOf(person, planId, 'call_decided');
-      expect(decided.map((row) => row.data.allowed), tool).toEqual([false]);
+      expect(
+        decided.map((row) => row.data.allowed),
+        tool,
+      ).toEqual([false]);
     }
     expect(performed(person.org)).toEqual([]);
   });

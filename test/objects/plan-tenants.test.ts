@@ -1,10 +1,10 @@
 import { runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, it } from 'vitest';
+import type { CallContext } from '../../src/app/handler.ts';
 import { approvalHandlers } from '../../src/app/handlers/approval-handlers.ts';
 import { guardHandlers } from '../../src/app/handlers/guard-handlers.ts';
 import { planHandlers } from '../../src/app/handlers/plan-handlers.ts';
-import type { CallContext } from '../../src/app/handler.ts';
 import type { PlanPort } from '../../src/app/ports.ts';
 import { runStandard, runStream } from '../../src/app/standard.ts';
 import type { Principal } from '../../src/core/principal.ts';
@@ -20,6 +20,8 @@ const METHODS: Record<Exclude<keyof PlanPort, 'create'>, (port: PlanPort, person
   verify: (port) => port.verify(),
   heads: (port) => port.heads({ sign: true }),
   wake: (port) => port.wake(),
+  value: (port) => port.value('0'.repeat(64)),
+  external: (port, person) => port.external({ type: 'complete', by: callerOf(person).actor }),
   follow: (port) => port.follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 }),
   command: async (port, person) => {
     const by = callerOf(person);
@@ -47,7 +49,8 @@ const call = (principal: Principal): CallContext => ({ principal, idempotencyKey
 /** Every operation that names a plan, as whoever calls it gets its answer. */
 function operations(planId: string, approvalId: string): Record<string, (principal: Principal) => Promise<unknown>> {
   const plan_id = planId;
-  const standard = (principal: Principal) => ({ ...call(principal), version: '1.0', extensionActivated: true, signal: new AbortController().signal }) as const;
+  const standard = (principal: Principal) =>
+    ({ ...call(principal), version: '1.0', extensionActivated: true, signal: new AbortController().signal }) as const;
   const message = (rest: object) => ({ messageId: 'm1', role: 'user', parts: [{ kind: 'text', text: 'approve' }], ...rest }) as const;
   const configuration = { returnImmediately: true } as const;
   return {
@@ -64,13 +67,21 @@ function operations(planId: string, approvalId: string): Record<string, (princip
     audit: (principal) => guardHandlers['_cleveragents/plan/guard/audit']({ plan_id, limit: 100 }, call(principal), services),
     verify: (principal) => guardHandlers['_cleveragents/plan/guard/audit/verify']({ plan_id }, call(principal), services),
     approvals: (principal) => approvalHandlers['_cleveragents/approval/list']({ plan_id, page_size: 50 }, call(principal), services),
-    decide: (principal) => approvalHandlers['_cleveragents/approval/decide']({ approval_id: approvalId, decision: 'deny' }, call(principal), services),
+    decide: (principal) =>
+      approvalHandlers['_cleveragents/approval/decide']({ approval_id: approvalId, decision: 'deny' }, call(principal), services),
     get: (principal) => runStandard({ op: 'get', params: { id: planId } }, standard(principal), services),
     cancelTask: (principal) => runStandard({ op: 'cancel', params: { id: planId } }, standard(principal), services),
-    send: (principal) => runStandard({ op: 'send', params: { message: message({ taskId: planId }), configuration } }, standard(principal), services),
-    sendToContext: (principal) => runStandard({ op: 'send', params: { message: message({ contextId: `task_${planId}` }), configuration } }, standard(principal), services),
+    send: (principal) =>
+      runStandard({ op: 'send', params: { message: message({ taskId: planId }), configuration } }, standard(principal), services),
+    sendToContext: (principal) =>
+      runStandard(
+        { op: 'send', params: { message: message({ contextId: `task_${planId}` }), configuration } },
+        standard(principal),
+        services,
+      ),
     subscribe: (principal) => runStream({ op: 'subscribe', params: { id: planId } }, standard(principal), services, null),
-    stream: (principal) => runStream({ op: 'stream', params: { message: message({ taskId: planId }), configuration } }, standard(principal), services, null),
+    stream: (principal) =>
+      runStream({ op: 'stream', params: { message: message({ taskId: planId }), configuration } }, standard(principal), services, null),
   };
 }
 

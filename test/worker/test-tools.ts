@@ -36,7 +36,12 @@ interface TestTool {
 const failures = new Map<string, number>();
 
 const TOOLS: readonly TestTool[] = [
-  { name: 'test/counter', riskClass: 'external_read', perform: async (args, context) => (msOf(args) > 0 ? takeTime(args, context) : { status: 'succeeded', result: { done: 'test/counter' } }) },
+  {
+    name: 'test/counter',
+    riskClass: 'external_read',
+    perform: async (args, context) =>
+      msOf(args) > 0 ? takeTime(args, context) : { status: 'succeeded', result: { done: 'test/counter' } },
+  },
   { name: 'test/priced', riskClass: 'external_read', priceMicroUsd: 100_000 },
   { name: 'test/unsafe', riskClass: 'unsafe', scope: 'workspace' },
   { name: 'test/external_write', riskClass: 'external_write', idempotent: true, perform: takeTime },
@@ -55,7 +60,10 @@ const TOOLS: readonly TestTool[] = [
   {
     name: 'test/large_result',
     riskClass: 'external_read',
-    perform: async (args) => ({ status: 'succeeded', result: { text: 'x'.repeat(Number(args['characters'] ?? 0)), nested: nested(Number(args['depth'] ?? 0)) } }),
+    perform: async (args) => ({
+      status: 'succeeded',
+      result: { text: 'x'.repeat(Number(args['characters'] ?? 0)), nested: nested(Number(args['depth'] ?? 0)) },
+    }),
   },
   {
     name: 'test/fail_transient',
@@ -66,14 +74,19 @@ const TOOLS: readonly TestTool[] = [
       const before = failures.get(idempotencyKey) ?? 0;
       failures.set(idempotencyKey, before + 1);
       const times = typeof args['times'] === 'number' ? args['times'] : Number.POSITIVE_INFINITY;
-      if (before < times) return { status: 'failed', error: { code: 'busy', message: 'the receiver is busy', transient: true }, dispatched: true };
+      if (before < times)
+        return { status: 'failed', error: { code: 'busy', message: 'the receiver is busy', transient: true }, dispatched: true };
       return { status: 'succeeded', result: { failures: before } };
     },
   },
   {
     name: 'test/fail_permanent',
     riskClass: 'external_read',
-    perform: async () => ({ status: 'failed', error: { code: 'gone', message: 'there is no such thing', transient: false }, dispatched: false }),
+    perform: async () => ({
+      status: 'failed',
+      error: { code: 'gone', message: 'there is no such thing', transient: false },
+      dispatched: false,
+    }),
   },
 ];
 

@@ -50,6 +50,9 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   expect(await everything(), 'bad input changes nothing').toBe(before);
+});
+afterAll(async () => {
+  // The two plans of the set-up, as they were: every time of theirs is in what was compared.
   expect(await orgs.world.verifyAll()).toBe(2);
 });
 

@@ -85,8 +85,10 @@ describe.each(['1.0', '0.3'] as const)('in A2A %s', (version) => {
   const methods = isNew ? METHODS_1_0 : METHODS_0_3;
 
   test.each([...methods.keys()])('%s answers whatever it is asked', async (method) => {
+    // Several names of what is refused as a whole need no more.
+    const inputs = method.toLowerCase().includes('push') ? INPUTS / 4 : INPUTS;
     const bases = [standardBase(version, {}), standardBase(version, { metadata: { [EXTENSION_URI]: START } })];
-    const texts = bases.flatMap((base) => hostileTexts(base, { seed: SEED + 1, count: INPUTS / bases.length }));
+    const texts = bases.flatMap((base) => hostileTexts(base, { seed: SEED + 1, count: inputs / bases.length }));
     await inTurns(texts, (params) => answers(method, params, isNew ? { 'a2a-version': '1.0' } : {}));
   });
 });

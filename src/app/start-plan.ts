@@ -210,7 +210,7 @@ async function takeProject(
 
 const NO_SETTINGS: ReadonlyMap<string, JsonValue> = new Map();
 
-function textAt(settings: ReadonlyMap<string, JsonValue>, key: string): string | null {
+export function textAt(settings: ReadonlyMap<string, JsonValue>, key: string): string | null {
   const value = settings.get(key);
   return typeof value === 'string' ? value : null;
 }
@@ -218,13 +218,13 @@ function textAt(settings: ReadonlyMap<string, JsonValue>, key: string): string |
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
 /** The session of a plan that names none: an id like any other, but the same for every repeat of the request. */
-function sessionFor(planId: string, { sha256 }: Services): string {
+export function sessionFor(planId: string, { sha256 }: Services): string {
   const random = [...sha256(`session of ${planId}`).matchAll(/../g)].slice(0, 16);
   return planId.slice(0, 10) + random.map(([byte]) => CROCKFORD[Number.parseInt(byte, 16) % 32]).join('');
 }
 
 /** The session of the plan, made if need be; never a closed one. */
-async function enterSession(id: string, principal: Principal, services: Services): Promise<Result<string, Refusal>> {
+export async function enterSession(id: string, principal: Principal, services: Services): Promise<Result<string, Refusal>> {
   const session = await services.sessions.ensure({
     org: principal.org,
     id,

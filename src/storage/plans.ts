@@ -18,6 +18,8 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
       return {
         create: (command) => reach('plans.create', () => open().create(command)),
         command: (command) => reach('plans.command', () => open().command(command)),
+        external: (command) => reach('plans.external', () => open().external(command)),
+        value: (digest) => reach('plans.value', () => open().value(digest)),
         read: () => reach('plans.read', () => open().read()),
         log: (afterSeq, limit) => reach('plans.log', () => open().log(afterSeq, limit)),
         diff: () => reach('plans.diff', () => open().diff()),

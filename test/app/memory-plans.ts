@@ -31,7 +31,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
   const heads = new Map<string, SignedHead[]>();
   const load = (digest: string) => JSON.parse(new TextDecoder().decode(blobs.get(digest)));
 
-  const run = async (key: string, command: Command): Promise<Result<PlanSnapshot, Refusal>> => {
+  const commit = async (key: string, command: Command) => {
     const decided = decide(plans.get(key) ?? null, command, { now: new Date(nowMs()).toISOString(), sha256, catalogue });
     const { plan } = decided;
     if (plan === null) throw new Error('no plan came of it');
@@ -51,7 +51,12 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
       const { phase, state, seq } = plan;
       await index.upsert({ ...row, phase, state, seq, taskState: taskStateOf(plan), pendingApprovals: pendingApprovals(plan).length });
     }
-    return decided.result.ok ? ok(snapshotOf(plan, load)) : decided.result;
+    return { ...decided, plan };
+  };
+
+  const run = async (key: string, command: Command): Promise<Result<PlanSnapshot, Refusal>> => {
+    const { result, plan } = await commit(key, command);
+    return result.ok ? ok(snapshotOf(plan, load)) : result;
   };
 
   return {
@@ -61,6 +66,12 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
       return {
         create: (command) => run(key, command),
         command: async (command) => (current() === null ? null : run(key, command)),
+        external: async (command) => {
+          if (current() === null) return null;
+          const { result, answer } = await commit(key, command);
+          return result.ok ? ok(answer as never) : result;
+        },
+        value: async (digest) => (blobs.has(digest) ? load(digest) : null),
         read: async () => {
           const plan = current();
           return plan === null ? null : snapshotOf(plan, load);

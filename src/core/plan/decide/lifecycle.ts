@@ -46,12 +46,13 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
       superseded: false,
       createdAt: now,
     },
+    ...(command.external === undefined ? {} : { external: command.external }),
   });
   if (command.rejection !== null) {
     work.emit('plan_rejected', SYSTEM, { reason: command.rejection, to: { phase: 'action', state: 'rejected', terminal: true } });
     return ok(null);
   }
-  advance(work, null, null);
+  if (command.external === undefined) advance(work, null, null);
   return ok(null);
 }
 

@@ -2,15 +2,19 @@ import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Command } from '../commands.ts';
+import { isExternal } from '../external/external.ts';
 import { findApproval, pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { askNextStep, REMINDER_MS } from './open-approval.ts';
 import { settleCall } from './settle.ts';
+import { expireAuthorizations } from './settle-external.ts';
 
 /** Time passes: what was on the way when the plan ended is charged; a live plan reminds once a day before an approval expires, and closes what has expired; the plan then asks how to go on. */
 export function tick(work: Work): void {
   const { now } = work.context;
+  if (isExternal(work.plan())) expireAuthorizations(work);
   if (work.plan().terminal) {
+    if (isExternal(work.plan())) return;
     // Asked for only when nobody performs the call any more (next-task.ts): it was sent, so it is paid for.
     for (const call of Object.values(work.plan().calls)) {
       if (call.status === 'sent') settleCall(work, call.id, call.attempt, { status: 'unknown', reason: 'the plan ended before its outcome was known' });
@@ -21,7 +25,8 @@ export function tick(work: Work): void {
     if (approval.expiresAt === null) continue;
     if (now >= approval.expiresAt) {
       work.emit('approval_closed', SYSTEM, { approval_id: approval.id, status: 'expired', reason: `nobody answered until ${approval.expiresAt}` });
-      const isAsked = pendingApprovals(work.plan()).some((each) => each.kind === 'next_step');
+      // An executor outside asks again by itself.
+      const isAsked = isExternal(work.plan()) || pendingApprovals(work.plan()).some((each) => each.kind === 'next_step');
       if (!isAsked) askNextStep(work, `The approval of ${approval.gate ?? approval.guard ?? approval.kind} expired.`);
     } else if (!approval.reminded && Date.parse(approval.expiresAt) - Date.parse(now) <= REMINDER_MS) {
       work.emit('approval_reminded', SYSTEM, { approval_id: approval.id });

@@ -1,0 +1,218 @@
+/**
+ * A call that an executor outside wants to make: the whole pipeline of guards, gate, reservation and approval in one commit (design
+ * section 7). The answer is the decision; what it allows is performed elsewhere and settled here.
+ */
+import type { Confidence } from '../../confidence.ts';
+import { digestOf } from '../../digest.ts';
+import type { GuardVerdict } from '../../guards/guard.ts';
+import type { JsonValue } from '../../json.ts';
+import { parseCostUsd } from '../../money.ts';
+import { MAX_TOOL_NAME_LENGTH } from '../../names.ts';
+import type { Refusal } from '../../refusal.ts';
+import { invalidField, invalidState } from '../../refusal.ts';
+import { err, ok, type Result } from '../../result.ts';
+import { type RiskClass, riskierOf, type ToolSpec } from '../../tool.ts';
+import type { CallFacts } from '../commands.ts';
+import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
+import { pendingAbout } from '../external/evolve.ts';
+import { type ExternalCall, isHeld, MAX_OPEN_AUTHORIZATIONS, NO_EXTERNAL_STATE, openAuthorizations } from '../external/external.ts';
+import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
+import type { Work } from '../work.ts';
+import { decideCalls } from './calls.ts';
+import { callConfidence } from './confidence-of.ts';
+
+/** Of what happens outside nothing is known: no paths, no sizes, and a schema is the caller's business. */
+const NO_FACTS: CallFacts = { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
+
+export function authorize(work: Work, { by, request }: ExternalCommands['authorize']): Result<AuthorizationAnswer, Refusal> {
+  const plan = work.plan();
+  const toolName = request.toolName;
+  const nameIssue = issueOfName(toolName);
+  if (nameIssue !== null || typeof toolName !== 'string') return refuseMalformed(work, by, request, nameIssue ?? 'must be text');
+  const { firstStep } = plan.external ?? NO_EXTERNAL_STATE;
+  const step = request.step ?? Math.max(1, plan.stepsUsed);
+  if (step < firstStep) return err(invalidField('step', `step ${step} is over: calls are counted from step ${firstStep} on`, { plan_id: plan.id }));
+
+  const call = makeExternalCall(work, by, request, toolName, step);
+  const earlier = request.idempotencyKey === null ? undefined : Object.values(plan.calls).find((each) => each.external?.idempotencyKey === request.idempotencyKey);
+  if (earlier !== undefined) {
+    if (earlier.external?.bodyDigest !== call.external.bodyDigest) return err(usedOtherwise(plan, request.idempotencyKey ?? '', earlier));
+    // The same request again: it gets what it got, unless a human has meanwhile decided, or could be asked again.
+    if (!isHeld(earlier) || pendingAbout(plan, earlier) !== null) return ok(answerFor(plan, earlier, null));
+  }
+  const again = earlier ?? heldTwin(plan, call);
+  const isNew = again === undefined;
+  if (isNew && openAuthorizations(plan).length >= MAX_OPEN_AUTHORIZATIONS) {
+    return err(invalidState(`${MAX_OPEN_AUTHORIZATIONS} authorisations are open; settle some of them first`, { plan_id: plan.id }));
+  }
+  const before = work.rows.length;
+  decideCalls(work, [isNew ? call : asAskedNow(plan, again, call, work.context.now)], null);
+  const decided = work.rows.slice(before).find((row) => row.type === 'call_decided');
+  const after = work.plan();
+  const settled = after.calls[isNew ? call.id : again.id];
+  if (settled === undefined || decided?.type !== 'call_decided') return err(invalidState('nothing was decided', { plan_id: plan.id }));
+  return ok(answerFor(after, settled, decided.data.guards));
+}
+
+/* ---------------------------------------------------------------- the answer */
+
+/** `guards` null: an answer to an earlier request, whose row has them. */
+function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | null): AuthorizationAnswer {
+  const { external } = call;
+  const held = isHeld(call);
+  const allowed = external?.expiresAt != null;
+  const approval = held ? pendingAbout(plan, call) : null;
+  return {
+    callId: call.id,
+    allowed,
+    reason: allowed ? null : call.reason,
+    requiresApproval: held,
+    approvalId: approval?.id ?? null,
+    expiresAt: allowed ? external.expiresAt : (approval?.expiresAt ?? null),
+    decidedSeq: external?.decidedSeq ?? plan.seq,
+    guards,
+  };
+}
+
+/* ---------------------------------------------------------------- the call */
+
+function makeExternalCall(work: Work, by: ActorRef, request: AuthorizeRequest, toolName: string, step: number): Call & { readonly external: ExternalCall } {
+  const plan = work.plan();
+  const { sha256, catalogue } = work.context;
+  const spec = catalogue.find(toolName)?.spec ?? null;
+  const tool = spec?.name ?? toolName;
+  const riskClass = classOf(spec, request.isWrite);
+  const cost = request.costUsd === null ? null : parseCostUsd(request.costUsd);
+  const declaredMicroUsd = cost?.ok === true ? cost.value : 0;
+  // The caller pays and knows what: what it says counts, but never below the price of a tool that is known.
+  const estimateMicroUsd = Math.max(spec?.priceMicroUsd ?? 0, declaredMicroUsd);
+  const argumentsDigest = digestOf(sha256, request.arguments);
+  const id = `c${plan.nextCall}`;
+  const { operation } = request;
+  const confidence: Confidence = callConfidence(plan, riskClass, { tool, arguments: request.arguments }, NO_FACTS);
+  return {
+    id,
+    step,
+    index: 0,
+    tool,
+    named: toolName,
+    arguments: work.store(request.arguments),
+    argumentsDigest,
+    digest: digestOf(sha256, { tool, arguments: argumentsDigest, estimate: estimateMicroUsd, step, class: riskClass, operation }),
+    riskClass,
+    // A tool of the caller's own works in the caller's own place; whether that is a sandbox is for the caller to keep.
+    scope: spec?.scope ?? 'workspace',
+    idempotent: spec?.idempotent ?? false,
+    estimateMicroUsd,
+    confidence,
+    status: 'asked',
+    attempt: attemptOf(plan, tool, argumentsDigest, step),
+    retryAt: null,
+    protectedPaths: [],
+    approvable: [],
+    overridden: {},
+    approvalId: null,
+    gatePassed: false,
+    idempotencyKey: `${plan.id}.${id}`,
+    result: null,
+    error: null,
+    reason: null,
+    external: {
+      by,
+      operation,
+      isPriceKnown: spec !== null || request.costUsd !== null,
+      idempotencyKey: request.idempotencyKey,
+      bodyDigest: digestOf(sha256, {
+        tool_name: toolName,
+        arguments: argumentsDigest,
+        is_write: request.isWrite,
+        cost_usd: request.costUsd,
+        step: request.step,
+        operation,
+      }),
+      decidedSeq: 0,
+      guard: null,
+      expiresAt: null,
+      isExpired: false,
+      settled: null,
+    },
+  };
+}
+
+/** What the caller says can only make a known tool riskier. Of a tool of its own that it says nothing about, the worst short of unsafe. */
+function classOf(spec: ToolSpec | null, isWrite: boolean | null): RiskClass {
+  if (isWrite === null) return spec?.riskClass ?? 'external_write';
+  const said: RiskClass = isWrite ? 'write' : 'read';
+  return spec === null ? said : riskierOf(spec.riskClass, said);
+}
+
+/** The same call in the same step after it failed is a retry of it. */
+function attemptOf(plan: Plan, tool: string, argumentsDigest: string, step: number): number {
+  const last = Object.values(plan.calls).findLast(
+    (each) => each.tool === tool && each.argumentsDigest === argumentsDigest && each.step === step && (each.status === 'failed' || each.status === 'succeeded'),
+  );
+  if (last === undefined || last.status === 'succeeded') return 1;
+  return last.external?.settled?.outcome === 'not_dispatched' ? last.attempt : last.attempt + 1;
+}
+
+/** The same call, refused so far: asking for it again is about that one, and not a second one. One that a human has let pass comes first. */
+function heldTwin(plan: Plan, call: Call & { readonly external: ExternalCall }): Call | undefined {
+  const { idempotencyKey: key } = call.external;
+  const twins = Object.values(plan.calls).filter(
+    (each) => isHeld(each) && each.digest === call.digest && (key === null || each.external?.idempotencyKey === null || each.external?.idempotencyKey === key),
+  );
+  return twins.find((each) => givenFor(plan, each) !== null) ?? twins[0];
+}
+
+function givenFor(plan: Plan, { approvalId }: Call): Approval | null {
+  const approval = plan.approvals.find((each) => each.id === approvalId);
+  return approval?.status === 'approved' ? approval : null;
+}
+
+/** An approval holds as long as its question would have: one that comes to be used later than that is asked for again. */
+function asAskedNow(plan: Plan, held: Call, { external }: { readonly external: ExternalCall }, now: string): Call {
+  const given = givenFor(plan, held);
+  const isOver = given !== null && given.expiresAt !== null && given.expiresAt <= now;
+  const asked = { ...held, external: { ...external, idempotencyKey: external.idempotencyKey ?? held.external?.idempotencyKey ?? null } };
+  return isOver ? { ...asked, overridden: {}, gatePassed: false, approvalId: null } : asked;
+}
+
+function usedOtherwise(plan: Plan, key: string, earlier: Call): Refusal {
+  return {
+    kind: 'already_exists',
+    message: 'this idempotency key was used with another request; use a new key for a new request',
+    entity: 'idempotency_key',
+    id: key,
+    details: { idempotency_key: key, plan_id: plan.id, decision_id: `${plan.id}.${earlier.id}` },
+  };
+}
+
+/* ---------------------------------------------------------------- names that are none */
+
+/** Longest name that goes through the guards; a tool's is at most 128 characters long. */
+const MAX_NAME_CHARACTERS = 2 * MAX_TOOL_NAME_LENGTH;
+
+function issueOfName(name: JsonValue | undefined): string | null {
+  if (name === undefined) return 'is required';
+  if (typeof name !== 'string') return `must be text, not ${name === null ? 'null' : Array.isArray(name) ? 'an array' : `a ${typeof name}`}`;
+  if (name.trim() === '') return 'must not be blank';
+  if (name.length > MAX_NAME_CHARACTERS) return `must be at most ${MAX_NAME_CHARACTERS} characters`;
+  return name.isWellFormed() ? null : 'must be well-formed text';
+}
+
+/** A call that names no tool passes no guard, and does not pass unrecorded either. */
+function refuseMalformed(work: Work, by: ActorRef, request: AuthorizeRequest, issue: string): Result<never, Refusal> {
+  work.emit('check_recorded', by, {
+    check: 'authorize',
+    event_type: 'tool_blocked',
+    guard: 'tool',
+    allowed: false,
+    reason: `tool_name ${issue}. Remediation: name a tool.`,
+    context: {
+      arguments_digest: digestOf(work.context.sha256, request.arguments),
+      ...(request.step === null ? {} : { step: request.step }),
+      ...(request.costUsd === null ? {} : { cost_usd: request.costUsd }),
+    },
+  });
+  return err(invalidField('tool_name', issue, { plan_id: work.plan().id, guard: 'tool' }));
+}

@@ -105,8 +105,10 @@ describe.each(PEERS)('with $name', ({ version, connect }) => {
     expect(report.map((artifact) => artifact.id)).toEqual(expect.arrayContaining(['result', 'changes.diff']));
     expect(report.find((artifact) => artifact.id === 'changes.diff')?.text).toContain('+  "note": "streamed",');
 
-    const again = await human.send({ taskId: waiting.taskId, data: approvalOf(approval) }).catch((error: unknown) => error);
-    expect(again, 'an approval is consumed once').toBeInstanceOf(Error);
+    const applied = await world.human.call('_cleveragents/project/show', { name: project });
+    const again = await human.send({ taskId: waiting.taskId, data: approvalOf(approval) });
+    expect(again, 'the same answer again is a retry: the task as it is').toMatchObject({ state: 'completed', taskId: waiting.taskId });
+    expect(await world.human.call('_cleveragents/project/show', { name: project }), 'and nothing is applied twice').toEqual(applied);
   });
 
   test('a blocking send answers the waiting task, and the text "Approved — proceed with the apply phase." in its context applies it', async () => {

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';

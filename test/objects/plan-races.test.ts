@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  addAction,
   addProject,
   answer,
   approve,
@@ -16,6 +17,7 @@ import {
   planOf,
   rowsOf,
   services,
+  start,
   startSteps,
   stateOf,
   until,
@@ -27,8 +29,13 @@ describe('a cancel', () => {
   it('at any moment around the last step leaves exactly one end, and answers success only for a cancelled plan (200 runs)', async () => {
     const person = await newOrg();
     const counts: Record<string, number> = {};
+    const actionName = await addAction(person, {
+      name: 'count',
+      apply: 'none',
+      execute: [{ call: { tool: 'test/counter', arguments: {} } }],
+    });
     await inTurns(runs(200), 8, async (run) => {
-      const planId = await startSteps(person, [{ call: { tool: 'test/counter', arguments: { label: `${person.org}.${run}` } } }]);
+      const planId = (await start(person, { actionName, automationProfile: 'auto' })).plan.id;
       for (let turn = 0; turn < run % 12; turn += 1) await pause(0);
       const result = await cancel(person, planId);
       const { plan } = await until(person, planId, isTerminal);

@@ -231,13 +231,16 @@ export async function cancel(principal: Principal, planId: string, reason: strin
 /** Effects of the test tools with this label in their arguments. */
 export const performed = (label: string): typeof PERFORMED => PERFORMED.filter((each) => each.args['label'] === label);
 
+/** Rows that are read at once. */
+const PAGE = 500;
+
 export async function logOf(principal: Principal, planId: string): Promise<readonly LogRow[]> {
   const rows: LogRow[] = [];
   for (;;) {
-    const page = await planOf(principal, planId).log(rows.at(-1)?.seq ?? 0, 500);
+    const page = await planOf(principal, planId).log(rows.at(-1)?.seq ?? 0, PAGE);
     if (page === null) throw new Error('there is no such plan');
-    if (page.length === 0) return rows;
     rows.push(...page);
+    if (page.length < PAGE) return rows;
   }
 }
 
@@ -286,7 +289,7 @@ afterEach(async () => {
   const plans = [...TRACKED];
   TRACKED.clear();
   await inTurns(plans, 8, ([planId, principal]) => expectSound(principal, planId));
-});
+}, 120_000);
 
 /** Does something for each item, a few at a time. */
 export async function inTurns<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
@@ -300,29 +303,14 @@ export async function inTurns<T>(items: readonly T[], atOnce: number, work: (ite
 
 /** Chain, replay, snapshot, index, audit trail and alarm of a plan that has come to rest. */
 export async function expectSound(principal: Principal, planId: string): Promise<void> {
-  await untilQuiet(principal, planId);
+  const { plan, stored: reloaded, alarm, row, atMs } = await untilQuiet(principal, planId);
   const log = await logOf(principal, planId);
-  const seen = await runInDurableObject(stubOf(principal, planId), async (object, state) => {
-    const plan = object.plan();
-    return {
-      plan,
-      stored: new PlanStore(state.storage.sql).load(),
-      alarm: await state.storage.getAlarm(),
-      now: Date.now(),
-    };
-  });
-  const plan = seen.plan;
-  if (plan === null) throw new Error(`plan ${planId} is gone`);
   expect(await planOf(principal, planId).verify()).toEqual({ valid: true, entries: log.length, head: plan.headHash });
   expect(JSON.parse(JSON.stringify(replay(log)))).toEqual(JSON.parse(JSON.stringify(plan)));
-  expect(JSON.parse(JSON.stringify(seen.stored))).toEqual(JSON.parse(JSON.stringify(plan)));
+  expect(JSON.parse(JSON.stringify(reloaded))).toEqual(JSON.parse(JSON.stringify(plan)));
   for (const row of log) expect(JSON.stringify(row).length, `row ${row.seq} (${row.type})`).toBeLessThan(64 * 1024);
 
-  const task = nextTask(plan, seen.now);
-  expect(task.kind).toBe('sleep');
-  const atMs = task.kind === 'sleep' ? task.atMs : null;
-  expect(seen.alarm, 'the alarm is set for the next deadline and nothing else').toBe(atMs);
-  const row = await services.planIndex.get(principal.org, planId);
+  expect(alarm, 'the alarm is set for the next deadline and nothing else').toBe(atMs);
   expect(row).toEqual(indexRowOf(plan, atMs === null ? null : new Date(atMs).toISOString()));
 
   const entries = log.flatMap((each) => auditEntryOf(each) ?? []);
@@ -335,26 +323,31 @@ export async function expectSound(principal: Principal, planId: string): Promise
 export async function auditOf(principal: Principal, planId: string) {
   const rows = [];
   for (;;) {
-    const page = await services.audit.list(principal.org, planId, rows.at(-1)?.seq ?? 0, 500);
-    if (page.length === 0) return rows;
+    const page = await services.audit.list(principal.org, planId, rows.at(-1)?.seq ?? 0, PAGE);
     rows.push(...page);
+    if (page.length < PAGE) return rows;
   }
 }
 
-async function untilQuiet(principal: Principal, planId: string): Promise<void> {
+/** Waits until the plan has nothing to do, its outbox is empty and its alarm is set; answers what it found then. */
+async function untilQuiet(principal: Principal, planId: string) {
   const deadline = performance.now() + 20_000;
   for (;;) {
-    const { plan, alarm } = await runInDurableObject(stubOf(principal, planId), async (object, state) => ({
+    const seen = await runInDurableObject(stubOf(principal, planId), async (object, state) => ({
       plan: object.plan(),
+      stored: new PlanStore(state.storage.sql).load(),
       alarm: await state.storage.getAlarm(),
     }));
+    const { plan, stored, alarm } = seen;
+    if (plan === null) throw new Error(`plan ${planId} is gone`);
     const row = await services.planIndex.get(principal.org, planId);
-    const task = plan === null ? null : nextTask(plan, Date.now());
-    if (plan !== null && task?.kind === 'sleep' && row?.seq === plan.seq && alarm === task.atMs) return;
-    if (performance.now() > deadline)
+    const task = nextTask(plan, Date.now());
+    if (task.kind === 'sleep' && row?.seq === plan.seq && alarm === task.atMs) return { plan, stored, alarm, row, atMs: task.atMs };
+    if (performance.now() > deadline) {
       throw new Error(
-        `plan ${planId} does not come to rest: ${plan?.phase}/${plan?.state} ${task?.kind}, row ${row?.seq} of ${plan?.seq}, alarm ${alarm}`,
+        `plan ${planId} does not come to rest: ${plan.phase}/${plan.state} ${task.kind}, row ${row?.seq} of ${plan.seq}, alarm ${alarm}`,
       );
+    }
     await pause(20);
   }
 }

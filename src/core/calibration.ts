@@ -68,7 +68,15 @@ function scoreOf(groups: readonly JudgedGroup[]): CalibrationScore {
 function shareOf(groups: readonly JudgedGroup[]): CalibrationShare {
   const n = sum(groups, ({ count }) => count);
   const ok = sum(groups, (group) => (group.ok ? group.count : 0));
-  return { n, ok, okShare: ratio(ok, n), meanConfidence: ratio(sum(groups, ({ confidence, count }) => confidence * count), n) };
+  return {
+    n,
+    ok,
+    okShare: ratio(ok, n),
+    meanConfidence: ratio(
+      sum(groups, ({ confidence, count }) => confidence * count),
+      n,
+    ),
+  };
 }
 
 function sum(groups: readonly JudgedGroup[], value: (group: JudgedGroup) => number): number {

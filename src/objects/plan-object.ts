@@ -357,9 +357,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         if (last === undefined) return;
         const { index, audit, outcomes } = this.parts();
         const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
-        if (entries.length > 0) await audit.append(entries);
         const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);
-        if (judged.length > 0) await outcomes.record(judged);
+        // At the same time: whoever sent a command waits for the flush. Both may be repeated.
+        await Promise.all([entries.length > 0 && audit.append(entries), judged.length > 0 && outcomes.record(judged)]);
         await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
         // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
         const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;

@@ -17,7 +17,13 @@ async function run(argv: readonly string[], hasOutcomes: boolean) {
   const service = await serve({ '_cleveragents/profile/calibration': () => report });
   open.push(service);
   let out = '';
-  const io = { cwd: '/', env: {}, isTerminal: false, out: (data: string | Uint8Array) => (out += Buffer.from(data).toString()), err: () => {} };
+  const io = {
+    cwd: '/',
+    env: {},
+    isTerminal: false,
+    out: (data: string | Uint8Array) => (out += Buffer.from(data).toString()),
+    err: () => {},
+  };
   const exitCode = await runCli(['automation-profile', 'calibration', ...argv, '--url', service.url], io, '1.2.3');
   return { exitCode, out, params: service.calls[0]?.params };
 }

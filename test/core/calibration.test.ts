@@ -28,7 +28,14 @@ describe('calibration', () => {
 
   it('keeps classes apart', () => {
     const { classes } = calibrate([judged(0.9, true), judged(0.9, false, { riskClass: 'read' })]);
-    expect(classes.map(({ score }) => [score.n, score.brier])).toEqual([[1, 0.81], [1, 0.01], [0, null], [0, null], [0, null], [0, null]]);
+    expect(classes.map(({ score }) => [score.n, score.brier])).toEqual([
+      [1, 0.81],
+      [1, 0.01],
+      [0, null],
+      [0, null],
+      [0, null],
+      [0, null],
+    ]);
   });
 
   it.each([

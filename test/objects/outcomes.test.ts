@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are templates of script steps.
 /**
  * What became of real plans, through real objects and D1: it feeds the confidence of the plans after them, and the calibration report
  * says of it what can be counted by hand in their logs.
@@ -82,7 +83,9 @@ const gatesOf = (log: readonly LogRow[]) => log.flatMap((row) => (row.type === '
 const NOTHING = { n: 0, ok: 0, ok_share: null, mean_confidence: null, brier: null };
 
 describe('a hundred plans', () => {
-  it('teach the next one: success is (ok + 1) / (n + 2) of the last 50, and the report says what their logs say', { timeout: 240_000 }, async () => {
+  it('teach the next one: success is (ok + 1) / (n + 2) of the last 50, and the report says what their logs say', {
+    timeout: 240_000,
+  }, async () => {
     const person = await newOrg();
     const project = await addProject(person, { 'docs/a.md': 'a', 'docs/b.md': 'b' });
     const actionName = await addAction(person, {
@@ -127,10 +130,22 @@ describe('a hundred plans', () => {
     const report = await calibrationOf(person);
     expect(byHand).toHaveLength(300);
     compare(report.overall, byHand);
-    for (const score of report.classes) compare(score, byHand.filter((each) => each.class === score.class));
+    for (const score of report.classes)
+      compare(
+        score,
+        byHand.filter((each) => each.class === score.class),
+      );
     expect(report.classes.map((score) => [score.class, score.n])).toEqual([
-      ...[['read', 200], ['write', 100], ['external_read', 0]],
-      ...[['external_write_revertible', 0], ['external_write', 0], ['unsafe', 0]],
+      ...[
+        ['read', 200],
+        ['write', 100],
+        ['external_read', 0],
+      ],
+      ...[
+        ['external_write_revertible', 0],
+        ['external_write', 0],
+        ['unsafe', 0],
+      ],
     ]);
     expect(await calibrationOf(person, { action: actionName, project, actor: 'scripted/steps' })).toEqual(report);
     for (const other of [{ action: 'other' }, { project: 'other' }, { actor: 'other' }]) {
@@ -169,7 +184,8 @@ describe('under cautious', () => {
       arguments: { type: 'object', properties: { name: { type: 'string' } } },
       execute: [{ call: { tool: 'write_file', arguments: { path: 'docs/${args.name}', content: 'new' } } }],
     });
-    const use = async (name: string) => (await start(person, { actionName, project, automationProfile: 'cautious', arguments: { name } })).plan.id;
+    const use = async (name: string) =>
+      (await start(person, { actionName, project, automationProfile: 'cautious', arguments: { name } })).plan.id;
 
     const first = await use('first.md');
     const asked: (string | null)[] = [];
@@ -195,8 +211,16 @@ describe('under cautious', () => {
     // Its gates passed by themselves and its end judges them; its call went well all the same.
     const { classes } = await calibrationOf(person);
     expect(classes.map((score) => [score.class, score.ok, score.n])).toEqual([
-      ...[['read', 1, 2], ['write', 3, 4], ['external_read', 0, 0]],
-      ...[['external_write_revertible', 1, 2], ['external_write', 0, 0], ['unsafe', 0, 0]],
+      ...[
+        ['read', 1, 2],
+        ['write', 3, 4],
+        ['external_read', 0, 0],
+      ],
+      ...[
+        ['external_write_revertible', 1, 2],
+        ['external_write', 0, 0],
+        ['unsafe', 0, 0],
+      ],
     ]);
     const third = await stateOf(person, await use('third.md'));
     expect(third.statistics).toEqual({ plans: { ok: 1, total: 2 }, calls: { write: { ok: 2, total: 2 } } });
@@ -204,7 +228,11 @@ describe('under cautious', () => {
 
   it('a plan that runs keeps the statistics that it began with', async () => {
     const person = await newOrg();
-    const actionName = await addAction(person, { name: 'look', execute: [{ ask: 'now?' }, { call: { tool: 'test/counter' } }], apply: 'none' });
+    const actionName = await addAction(person, {
+      name: 'look',
+      execute: [{ ask: 'now?' }, { call: { tool: 'test/counter' } }],
+      apply: 'none',
+    });
     const early = (await start(person, { actionName, automationProfile: 'auto' })).plan.id;
     await until(person, early, isSettled);
     const other = await startSteps(person, [{ call: { tool: 'test/counter' } }]);
@@ -226,7 +254,8 @@ describe('the outbox', () => {
     { call: { tool: 'test/fail_permanent' }, on_refused: 'continue' },
   ];
   const calls = { external_read: { ok: 3, total: 5 } };
-  const statisticsOf = ({ org }: Principal, action = '') => services.outcomes.statistics({ org, project: null, actor: 'scripted/steps', action });
+  const statisticsOf = ({ org }: Principal, action = '') =>
+    services.outcomes.statistics({ org, project: null, actor: 'scripted/steps', action });
 
   it('brings late what D1 did not take, though the plan has long gone on and its object was away', async () => {
     const person = await newOrg();
@@ -269,7 +298,8 @@ describe('the outbox', () => {
     };
     const asked = await until(person, planId, isSettled);
     const { action } = asked.plan;
-    const plans = async () => (await services.outcomes.statistics({ org: person.org, project, actor: action.actor, action: action.name })).plans;
+    const plans = async () =>
+      (await services.outcomes.statistics({ org: person.org, project, actor: action.actor, action: action.name })).plans;
     const port = services.projects.project(person.org, project);
     await port.putBlobs([{ digest: sha256('c'), bytes: new TextEncoder().encode('c') }]);
     await port.commit({

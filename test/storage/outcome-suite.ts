@@ -65,14 +65,17 @@ export function outcomeSuite(adapter: string, outcomes: OutcomeStore): void {
         planOf(newOrg(), 'p4'),
       ]);
       // What a call is part of does not matter to it, only who proposed it and where.
-      expect(await statistics(org)).toEqual({ plans: { ok: 1, total: 1 }, calls: { write: { ok: 2, total: 2 }, read: { ok: 0, total: 1 } } });
+      expect(await statistics(org)).toEqual({
+        plans: { ok: 1, total: 1 },
+        calls: { write: { ok: 2, total: 2 }, read: { ok: 0, total: 1 } },
+      });
       expect(await statistics(org, { project: null })).toEqual({ plans: { ok: 0, total: 1 }, calls: { write: { ok: 0, total: 1 } } });
       expect((await statistics(org, { actor: 'somebody' })).calls).toEqual({ write: { ok: 1, total: 1 } });
       expect((await statistics(org, { action: 'review' })).plans).toEqual({ ok: 0, total: 1 });
       const size = async (more: object) => (await judged(org, more)).reduce((n, { count }) => n + count, 0);
-      expect(await Promise.all([{}, { project: 'site' }, { actor: 'somebody' }, { action: 'review' }, { project: 'none' }].map(size))).toEqual([
-        6, 4, 1, 1, 0,
-      ]);
+      expect(
+        await Promise.all([{}, { project: 'site' }, { actor: 'somebody' }, { action: 'review' }, { project: 'none' }].map(size)),
+      ).toEqual([6, 4, 1, 1, 0]);
     });
 
     it('leave gates out of the statistics, and judge one that was left to its plan by the plan as it stands', async () => {

@@ -9,9 +9,7 @@ export function renderCalibration({ overall, classes }: Report, style: Style): s
   if (overall.n === 0) return style.paint('dim', 'no outcomes yet');
   const scores = [{ class: 'all', ...overall }, ...classes].filter(({ n }) => n > 0);
   const summary = scores.map((each) => [each.class, ...sharesOf(each), numberOf(each.brier)]);
-  const bands = scores.flatMap((each) =>
-    each.bands.filter(({ n }) => n > 0).map((band) => [each.class, rangeOf(band), ...sharesOf(band)]),
-  );
+  const bands = scores.flatMap((each) => each.bands.filter(({ n }) => n > 0).map((band) => [each.class, rangeOf(band), ...sharesOf(band)]));
   return [
     table(['class', 'n', 'ok', 'happened', 'expected', 'brier'], summary, style),
     '',

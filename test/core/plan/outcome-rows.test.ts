@@ -37,11 +37,7 @@ describe('calls', () => {
   });
 
   it('count once, at their end: a retry is none', () => {
-    let attempts = 0;
-    const driver = PlanDriver.run(
-      {},
-      { ...READ, outcome: () => ((attempts += 1) < 3 ? failed({ transient: true }) : succeeded()) },
-    );
+    const driver = PlanDriver.run({}, { ...READ, outcome: ({ attempt }) => (attempt < 3 ? failed({ transient: true }) : succeeded()) });
     expect(driver.performed).toHaveLength(3);
     expect(said(driver, 'call')).toEqual(['ok']);
     const broken = PlanDriver.run({}, { ...READ, outcome: () => failed({ transient: true }) });
@@ -68,7 +64,10 @@ describe('calls', () => {
   });
 
   it('of which nobody knows count when somebody says what became of them', () => {
-    const lost: Script = { execute: [{ calls: [call('queue.take')] }], outcome: () => ({ status: 'unknown', reason: 'the line went dead' }) };
+    const lost: Script = {
+      execute: [{ calls: [call('queue.take')] }],
+      outcome: () => ({ status: 'unknown', reason: 'the line went dead' }),
+    };
     const marked = PlanDriver.run({}, lost);
     expect(said(marked, 'call')).toEqual([]);
     marked.answer(marked.only.id, 'answer', { text: 'done' });

@@ -390,14 +390,19 @@ function limitGranted(plan: Plan, data: Body<'limit_granted'>): Plan {
   return plan;
 }
 
-/** What was decided under the policy before holds no longer for calls that have not begun: approvals given for them are gone with it. */
+/**
+ * What was decided under the policy before holds no longer for calls that have not begun. Approvals given under it let nothing more pass,
+ * not even a repeat of what has begun.
+ */
 function guardRevised(plan: Plan, data: Body<'guard_revised'>): Plan {
   const withdrawn = data.withdrawn.flatMap((id) => plan.calls[id] ?? []);
-  const held = (call: Call): boolean => call.status === 'asked' || call.status === 'cleared' || call.status === 'retrying';
-  const unbound = (call: Call): Call => ({ ...call, gatePassed: false, overridden: {}, approvalId: null });
-  const calls = Object.values(plan.calls).map((call) =>
-    data.withdrawn.includes(call.id) ? { ...unbound(call), status: 'asked' as const } : held(call) ? unbound(call) : call,
-  );
+  const calls = Object.values(plan.calls).map((call): Call => {
+    if (FINAL_CALLS.has(call.status)) return call;
+    const unbound = { ...call, gatePassed: false, overridden: {} };
+    if (data.withdrawn.includes(call.id)) return { ...unbound, status: 'asked', approvalId: null };
+    const isHeld = call.status === 'asked' || call.status === 'cleared' || call.status === 'retrying';
+    return isHeld ? { ...unbound, approvalId: null } : unbound;
+  });
   const { grants } = data;
   return {
     ...plan,

@@ -7,6 +7,7 @@ import type { ActionDocument } from '../../../src/core/action.ts';
 import { BUILTIN_PROFILES } from '../../../src/core/builtin-profiles.ts';
 import { digestOf, type Sha256 } from '../../../src/core/digest.ts';
 import { combinePolicies, type Guardrails } from '../../../src/core/guard-policy.ts';
+import type { GuardChange, GuardrailChanges } from '../../../src/core/guard-revision.ts';
 import type { JsonObject, JsonValue } from '../../../src/core/json.ts';
 import type { AuditEntry } from '../../../src/core/plan/audit.ts';
 import { auditEntryOf } from '../../../src/core/plan/audit.ts';
@@ -311,6 +312,22 @@ export class PlanDriver {
 
   cancel(reason: string | null = null): Result<null, Refusal> {
     return this.do({ type: 'cancel', by: BOSS.actor, reason });
+  }
+
+  revise(change: GuardChange, by: Caller = BOSS): Result<null, Refusal> {
+    return this.do({ type: 'revise_guard', by, change });
+  }
+
+  set(guardrails: GuardrailChanges, by: Caller = BOSS): Result<null, Refusal> {
+    return this.revise({ kind: 'set', guardrails }, by);
+  }
+
+  halt(reason = 'it pays twice', rest: Partial<Extract<Command, { type: 'halt' }>> = {}): Result<null, Refusal> {
+    return this.do({ type: 'halt', by: OPERATOR.actor, level: 'plan', epoch: null, reason, ...rest });
+  }
+
+  clearHalt(rest: Partial<Extract<Command, { type: 'clear_halt' }>> = {}): Result<null, Refusal> {
+    return this.do({ type: 'clear_halt', by: BOSS, level: 'plan', epoch: null, ...rest });
   }
 
   settle(callId: string, outcome: SettleOutcome, attempt = 1): Result<null, Refusal> {

@@ -4,9 +4,11 @@
  */
 import fc from 'fast-check';
 import type { Guardrails } from '../../../src/core/guard-policy.ts';
+import { GUARD_LISTS, type GuardChange } from '../../../src/core/guard-revision.ts';
+import type { OrgPolicy } from '../../../src/core/org-policy.ts';
 import type { Answer, ApplyOutcome, Caller, Command, SettleOutcome } from '../../../src/core/plan/commands.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
-import type { Grant } from '../../../src/core/plan/plan.ts';
+import { type Grant, type HaltLevel, haltOf } from '../../../src/core/plan/plan.ts';
 import {
   AGENT,
   ASKER,
@@ -62,7 +64,11 @@ export type Op =
   | { readonly op: 'advance'; readonly withDiff: boolean; readonly withHead: boolean }
   | { readonly op: 'finish_apply'; readonly isOwn: boolean; readonly outcome: ApplyOutcome }
   | { readonly op: 'propose'; readonly move: Move; readonly phase: string; readonly attempt: number }
-  | { readonly op: 'tick' };
+  | { readonly op: 'tick' }
+  | { readonly op: 'revise'; readonly by: number; readonly change: GuardChange }
+  | { readonly op: 'floor'; readonly floor: OrgPolicy }
+  | { readonly op: 'halt'; readonly level: HaltLevel; readonly epoch: number | null }
+  | { readonly op: 'clear'; readonly by: number; readonly level: HaltLevel; readonly epoch: number | null };
 
 interface AnswerPlan {
   readonly which: number;
@@ -73,6 +79,8 @@ interface AnswerPlan {
 }
 
 const small = fc.nat(7);
+const sometimes = <T>(...values: readonly T[]): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constantFrom(...values) });
 const tools = fc.oneof(
   { weight: 9, arbitrary: fc.constantFrom('files.read', 'files.write', 'write_file', 'model.ask', 'web.get', 'queue.take', 'pay.send') },
   { weight: 1, arbitrary: fc.constantFrom('shell.run', 'no.such', 'FILES.WRITE') },
@@ -173,6 +181,45 @@ const plain = fc.constantFrom(
   { decision: 'approve', phase: 'apply' } as const,
 );
 
+const entry = fc.constantFrom('files.write', 'pay.*', 'model.ask', 'PAY.SEND', 'nothing');
+const change: fc.Arbitrary<GuardChange> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('add' as const, 'remove' as const),
+      list: fc.constantFrom(...GUARD_LISTS),
+      entry,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc
+      .record({
+        tool_budget: sometimes(0, 0.2, 0.5, 1.5, 1e6, null),
+        max_total_cost: sometimes(0.1, 3, null),
+        max_tool_calls_per_step: sometimes(0, 1, 5, null),
+        max_steps: sometimes(0, 2, 1e6, null),
+        max_wall_clock_seconds: sometimes(1, 60, 1e6, null),
+        actor_limits: sometimes({ max_retries_per_failure: 0 }, { max_retries_per_failure: null }, { max_tool_calls_per_invocation: 2 }, null),
+        tool_denylist: sometimes(['web.*'], [], null),
+        tool_allowlist: sometimes([], ['files.*', 'pay.send'], null),
+        required_confirmations: sometimes(['pay.send'], null),
+        require_approval_for_writes: sometimes(true, false),
+        require_approval_for_apply: sometimes(true, false),
+      })
+      .map((all) => ({ kind: 'set' as const, guardrails: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) })),
+  },
+);
+const floor: fc.Arbitrary<OrgPolicy> = fc.constantFrom<OrgPolicy>(
+  {},
+  { threshold_minima: { execute_command: 0.9, modify_config: 1 } },
+  { guardrails: { tool_budget: 0.6 } },
+  { guardrails: { tool_denylist: ['queue.*'] }, safety: { require_sandbox: true } },
+  { safety: { max_retries_per_step: 1, require_human_approval: true } },
+);
+const level = fc.constantFrom<HaltLevel>('plan', 'plan', 'session', 'org');
+const epoch = fc.constantFrom(null, null, 0, 1, 1, 2, 3);
+
 const op: fc.Arbitrary<Op> = fc.oneof(
   {
     weight: 60,
@@ -223,6 +270,10 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.constant({ op: 'tick' as const }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('revise' as const), by: small, change }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('floor' as const), floor }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('halt' as const), level, epoch }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('clear' as const), by: small, level, epoch }) },
 );
 
 const limit = <T>(...values: readonly T[]): fc.Arbitrary<T | undefined> =>
@@ -357,13 +408,23 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
       return proposeOf(each.phase, plan.attempt + each.attempt, each.move, false);
     case 'tick':
       return { type: 'tick' };
+    case 'revise':
+      return { type: 'revise_guard', by: callerAt(each.by), change: each.change };
+    case 'floor':
+      return { type: 'apply_floor', by: ASKER.actor, floor: each.floor };
+    case 'halt':
+      return { type: 'halt', by: AGENT.actor, level: each.level, epoch: each.epoch, reason: 'stop' };
+    case 'clear':
+      return { type: 'clear_halt', by: callerAt(each.by), level: each.level, epoch: each.epoch };
   }
 
   function turnOf(turn: Extract<Op, { op: 'turn' }>): Command | null {
     const task = nextTask(plan, driver.nowMs);
+    const halt = haltOf(plan);
     switch (task.kind) {
       case 'sleep':
         if (plan.terminal) return null;
+        if (halt !== null && turn.dice < 6) return { type: 'clear_halt', by: BOSS, level: halt.level, epoch: null };
         if (driver.pending.length === 0) return { type: 'execute', by: BOSS, digest: null, head: 'd'.repeat(64) };
         return { type: 'answer', by: BOSS, answer: fitting(answerOf(turn.answer)) };
       case 'tick':

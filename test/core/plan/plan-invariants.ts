@@ -4,17 +4,41 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import { effectiveLimit } from '../../../src/core/guard-policy.ts';
+import { effectiveLimit, type GuardPolicy } from '../../../src/core/guard-policy.ts';
 import { reservedMicroUsd } from '../../../src/core/ledger.ts';
 import { parseCostUsd } from '../../../src/core/money.ts';
 import type { LogRow } from '../../../src/core/plan/events.ts';
 import { evolve } from '../../../src/core/plan/evolve.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
-import { type Plan, pendingApprovals } from '../../../src/core/plan/plan.ts';
+import { haltOf, type Plan, pendingApprovals } from '../../../src/core/plan/plan.ts';
 
 /** As `expect`, for what is checked so often that a matcher for each would take most of the time. */
 function hold(condition: boolean, what: string): void {
   if (!condition) expect.fail(what);
+}
+
+const LIMITS = ['planCapMicroUsd', 'profileCapMicroUsd', 'maxCallsPerStep', 'maxSteps', 'maxWallClockSeconds', 'maxCallsPerInvocation', 'maxRetries'] as const;
+const FLAGS = ['requireApprovalForWrites', 'requireApprovalForApply', 'requireHumanApproval', 'requireSandbox', 'requireCheckpoints', 'unattended'] as const;
+
+/** Whatever the first policy lets pass, the second one does too. Limits are left out where grants count with them. */
+function notLooser(policy: GuardPolicy, than: GuardPolicy, { ofGrants = false } = {}): void {
+  for (const name of LIMITS) {
+    const limit = than[name];
+    hold(ofGrants || limit === null || (policy[name]?.value ?? Number.POSITIVE_INFINITY) <= limit.value, `${name} is looser`);
+  }
+  for (const name of FLAGS) hold(policy[name] || !than[name], `${name} is looser`);
+  hold(!policy.allowUnsafeTools || than.allowUnsafeTools, 'unsafe tools are allowed');
+  for (const [name, value] of Object.entries(than.thresholds)) hold(policy.thresholds[name as keyof GuardPolicy['thresholds']] >= value, `${name} is lower`);
+  for (const { pattern } of than.denylist) hold(policy.denylist.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()), `${pattern} is not denied`);
+  for (const { pattern } of than.requiredConfirmations) {
+    hold(policy.requiredConfirmations.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()), `${pattern} is not confirmed`);
+  }
+  for (const list of than.allowlists) {
+    hold(
+      policy.allowlists.some(({ entries }) => entries.every((entry) => list.entries.includes(entry))),
+      'an allowlist is wider',
+    );
+  }
 }
 
 /** An account of one plan, kept beside it row by row. */
@@ -30,6 +54,10 @@ export class Witness {
   private granted = 0;
   private retriesGranted = 0;
   private ended = false;
+  private used = 0;
+  /** The policy under which each approval was asked, and the one that nothing may loosen. */
+  private readonly askedUnder = new Map<string, string>();
+  private locked: GuardPolicy | null = null;
 
   /** Takes in what a command wrote, and what the decider says the plan is now. */
   see(rows: readonly LogRow[], after: Plan, nowMs: number): void {
@@ -44,11 +72,14 @@ export class Witness {
     if (this.ended) expect(row.type === 'call_settled' && row.data.late === true, `${row.type} after the end`).toBe(true);
     const before = this.mirror;
     this.mirror = evolve(this.mirror, row);
+    const halted = before !== null && before.halts.some(({ reason }) => reason !== null);
     switch (row.type) {
       case 'call_decided': {
         const { call, allowed, reserved_micro_usd: amount, consumed_approval: approval } = row.data;
         const key = `${call.id}.${call.attempt}`;
         expect(allowed).toBe(call.status === 'authorised');
+        expect(allowed && halted, 'authorised while it is halted').toBe(false);
+        expect(row.data.policy_digest).toBe(before?.policyDigest);
         if (!allowed) {
           expect(amount).toBe(0);
           expect(row.data.reason, 'a refusal has a reason').not.toBeNull();
@@ -73,10 +104,54 @@ export class Witness {
           expect(given?.callIds).toEqual([call.id]);
           expect(given?.status).toBe('approved');
           expect(given?.decided?.by.kind).toBe('human');
+          expect(this.askedUnder.get(given?.id ?? ''), 'approved under another policy').toBe(before?.policyDigest);
         }
         break;
       }
+      case 'plan_created':
+        this.locked = row.data.policy;
+        break;
+      case 'approval_opened':
+        this.askedUnder.set(row.data.approval.id, before?.policyDigest ?? '');
+        break;
+      case 'halted':
+      case 'halt_cleared': {
+        const known = before?.halts.find(({ level }) => level === row.data.level);
+        expect(known === undefined || row.data.epoch > known.epoch, 'epochs grow').toBe(true);
+        break;
+      }
+      case 'guard_revised': {
+        if (row.data.origin === 'org') this.locked = row.data.locked ?? row.data.policy;
+        notLooser(row.data.policy, this.locked ?? row.data.policy);
+        if (row.data.loosens) expect(row.actor.kind).toBe('human');
+        else if (before !== null) notLooser(row.data.policy, before.policy, { ofGrants: true });
+        for (const id of row.data.withdrawn) {
+          const call = before?.calls[id];
+          expect(call?.status === 'authorised' && call.scope === 'external', `${id} may have begun`).toBe(true);
+          const key = `${id}.${call?.attempt}`;
+          this.held.delete(key);
+          this.allowed.delete(key);
+          this.attempts.set(id, (this.attempts.get(id) ?? 1) - 1);
+          if (call !== undefined) for (const used of [...this.consumed]) if (used.endsWith(` ${id}`)) this.consumed.delete(used);
+        }
+        const { grants } = row.data;
+        if (grants !== undefined) {
+          expect(grants.cost_micro_usd <= this.granted && grants.retries <= this.retriesGranted, 'a revision grants nothing').toBe(true);
+          this.granted = grants.cost_micro_usd;
+          this.retriesGranted = grants.retries;
+        }
+        break;
+      }
+      case 'check_recorded':
+        if (!row.data.allowed) expect(row.data.charged_micro_usd ?? 0, 'a refused check spends nothing').toBe(0);
+        this.settled += row.data.charged_micro_usd ?? 0;
+        break;
+      case 'imported':
+        this.settled += row.data.settled_micro_usd;
+        this.overrun += row.data.overrun_micro_usd;
+        break;
       case 'call_sent':
+        expect(halted, 'sent while it is halted').toBe(false);
         expect(this.held.has(`${row.data.call_id}.${row.data.attempt}`), 'sent without an authorisation').toBe(true);
         break;
       case 'call_settled': {
@@ -85,7 +160,7 @@ export class Witness {
         if (outcome === 'succeeded' || charge !== null) expect(this.allowed.has(key), `${key} ran without a decision`).toBe(true);
         if (outcome === 'refused') {
           this.barred.add(id);
-          expect(this.attempts.has(id), `${id} ran and is called refused`).toBe(false);
+          expect((this.attempts.get(id) ?? 0) > 0, `${id} ran and is called refused`).toBe(false);
         }
         const reserved = this.held.get(key) ?? 0;
         if (charge !== null) {
@@ -101,6 +176,10 @@ export class Witness {
         const approval = before?.approvals.find((each) => each.id === row.data.approval_id);
         expect(approval?.status).toBe('pending');
         expect(row.data.digest).toBe(approval?.digest);
+        if (row.data.decision === 'approve' && row.data.kind !== 'next_step') {
+          expect(halted, 'approved while it is halted').toBe(false);
+          expect(this.askedUnder.get(row.data.approval_id), 'asked under another policy').toBe(before?.policyDigest);
+        }
         expect(approval?.expiresAt === null || (approval?.expiresAt ?? '') > row.at, 'answered after its expiry').toBe(true);
         if (row.data.decision === 'deny') for (const id of approval?.callIds ?? []) this.barred.add(id);
         break;
@@ -119,10 +198,10 @@ export class Witness {
       // What was never sent gives its money back with the end.
       for (const call of Object.values(this.mirror.calls)) if (call.status === 'authorised') this.held.delete(`${call.id}.${call.attempt}`);
     }
-    this.money(this.mirror);
+    this.money(this.mirror, row.type === 'call_decided' && row.data.allowed ? row.data.call.id : null);
   }
 
-  private money(plan: Plan): void {
+  private money(plan: Plan, authorised: string | null): void {
     const reserved = [...this.held.values()].reduce((sum, amount) => sum + amount, 0);
     const { settledMicroUsd, overrunMicroUsd, grantedMicroUsd } = plan.ledger;
     hold(reservedMicroUsd(plan.ledger) === reserved, `reserved is ${reservedMicroUsd(plan.ledger)}, not ${reserved}`);
@@ -130,9 +209,13 @@ export class Witness {
     hold(overrunMicroUsd === this.overrun, `overrun is ${overrunMicroUsd}, not ${this.overrun}`);
     hold(grantedMicroUsd === this.granted, `granted is ${grantedMicroUsd}, not ${this.granted}`);
     const cap = effectiveLimit(plan.policy.planCapMicroUsd, this.granted);
-    hold(cap === null || this.settled + reserved <= cap, `over the cap: ${this.settled} + ${reserved} > ${cap}`);
+    const used = this.settled + reserved;
+    // A cap that was lowered below what is spent takes nothing back, and lets nothing be added.
+    hold(cap === null || used <= (authorised === null ? Math.max(cap, this.used) : cap), `over the cap: ${this.settled} + ${reserved} > ${cap}`);
+    this.used = used;
     const retries = effectiveLimit(plan.policy.maxRetries, this.retriesGranted);
-    for (const [id, count] of this.attempts) hold(retries === null || count <= retries + 1, `${count} attempts of ${id}`);
+    const count = authorised === null ? 0 : (this.attempts.get(authorised) ?? 0);
+    hold(retries === null || count <= retries + 1, `${count} attempts of ${authorised}`);
   }
 
   private state(plan: Plan, nowMs: number): void {
@@ -164,9 +247,9 @@ export class Witness {
     }
 
     const task = nextTask(plan, nowMs);
-    if (!plan.terminal && pending.length === 0 && task.kind === 'sleep' && task.atMs === null) {
+    if (!plan.terminal && pending.length === 0 && task.kind === 'sleep' && task.atMs === null && plan.external === undefined) {
       // Nothing moves it from inside: then it says that it needs somebody.
-      hold(plan.state === 'errored' || plan.state === 'constrained', `stuck in ${plan.phase}/${plan.state}`);
+      hold(plan.state === 'errored' || plan.state === 'constrained' || haltOf(plan) !== null, `stuck in ${plan.phase}/${plan.state}`);
     }
     this.tree(plan);
   }

@@ -39,7 +39,8 @@ export function clearHalt(work: Work, command: Extract<Command, { type: 'clear_h
 function nextEpoch({ halts }: Plan, level: HaltLevel, given: number | null, sets: boolean): number | null {
   const known = halts.find((each) => each.level === level);
   const isSet = known !== undefined && known.reason !== null;
-  if (given !== null) return known === undefined ? (sets ? given : null) : given > known.epoch ? given : null;
+  // A clearing that overtook its setting is kept too, so that the setting comes too late.
+  if (given !== null) return known === undefined || given > known.epoch ? given : null;
   return isSet === sets ? null : (known?.epoch ?? 0) + 1;
 }
 

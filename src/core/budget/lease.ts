@@ -1,17 +1,17 @@
 import {
-  type Ask,
-  type AskAnswer,
-  type BudgetRefusal,
-  type Close,
-  type Counts,
-  emptyLease,
-  type Freed,
-  type LeaseRow,
-  REPEAT_MS,
-  type Recall,
-  type RecallReply,
-  WANT_CALLS,
-} from './protocol.ts';
+  daysOf,
+  freeOn,
+  isUnheard,
+  type LeaseOutput,
+  type LeaseState,
+  type LeaseStep,
+  type LedgerView,
+  leaseCounts,
+  rowOf,
+  settledOn,
+  type Ticket,
+} from './lease-state.ts';
+import { type AskAnswer, type Close, type Freed, type LeaseRow, REPEAT_MS, type Recall, WANT_CALLS } from './protocol.ts';
 import { type Day, dayOf, windowEndMs } from './window.ts';
 
 /**
@@ -19,79 +19,7 @@ import { type Day, dayOf, windowEndMs } from './window.ts';
  *
  * Promise: settled (each up to its reservation) + reserved ≤ g − r on every day, since `ready` is only said while that much is free and
  * only what is free is returned. Pure transitions; the plan's handler of a recall makes no call.
- *
- * Where the parts are kept. What is settled and reserved per day is the plan's own ledger, a fold of its log, and is handed in
- * (`LedgerView`), so there is no second set of books and a decision stays one event row. Only `LeaseRow` (day, g, r, phase) is stored,
- * in a small table of its own and not as events: grants and returns are positions towards the session and not decisions of the
- * plan, they come in bursts that would bury the trail, and replaying the log must give the plan whatever its neighbours did. The rows
- * are written in the transaction of the decision they belong to, and before anything of the step is sent.
  */
-export interface LeaseState {
-  /* Durable. */
-  readonly rows: ReadonlyMap<Day, LeaseRow>;
-  /* From the plan's log. */
-  readonly ledger: LedgerView;
-  /* Volatile. */
-  /** The parent knows that nothing is left here: what is freed goes back at once. Set after a load, since that may have been said before. */
-  readonly watched: boolean;
-  /** Authorisations that wait for money, first come, first served. */
-  readonly line: readonly Ticket[];
-  /** Put aside for tickets that are `ready` and not decided yet. */
-  readonly promised: readonly (Ticket & { readonly day: Day })[];
-  readonly asking: { readonly call: number; readonly day: Day; readonly headNeed: number } | null;
-  readonly nextCall: number;
-  readonly recentMicroUsd: number;
-  /** What the parent has acknowledged, by day. */
-  readonly heard: ReadonlyMap<Day, Freed>;
-}
-
-/** What the plan's log says of its money: by the UTC day on which it was reserved. `ended`: nothing will be authorised any more. */
-export interface LedgerView {
-  readonly days: ReadonlyMap<Day, { readonly settledMicroUsd: number; readonly reservedMicroUsd: number }>;
-  readonly ended: boolean;
-}
-
-/** One authorisation that is being decided; the id is the host's. */
-export interface Ticket {
-  readonly id: string;
-  readonly needMicroUsd: number;
-  /** How often it was asked for. */
-  readonly asks: number;
-}
-
-export type LeaseOutput =
-  /** Decide this authorisation now, in the same turn, reserving on `day`; then report it with `ledgerChanged`. */
-  | { readonly kind: 'ready'; readonly ticket: string; readonly day: Day }
-  /** There is no money for it: decide with this refusal. */
-  | { readonly kind: 'refused'; readonly ticket: string; readonly refusal: BudgetRefusal }
-  /** "budget busy", retryable. */
-  | { readonly kind: 'busy'; readonly ticket: string }
-  | { readonly kind: 'ask'; readonly call: number; readonly ask: Ask }
-  | { readonly kind: 'freed'; readonly freed: Freed }
-  | { readonly kind: 'close'; readonly close: Close }
-  | { readonly kind: 'recall_reply'; readonly reply: RecallReply };
-
-/** What a transition answers: commit `changes` (rows by day; null removes), then act on `outputs` in order. */
-export interface LeaseStep {
-  readonly lease: LeaseState;
-  readonly changes: ReadonlyMap<Day, LeaseRow | null>;
-  readonly outputs: readonly LeaseOutput[];
-}
-
-/** A lease as it is when the plan is made, or after a crash or an eviction. */
-export function openLease(rows: Iterable<LeaseRow>, ledger: LedgerView): LeaseState {
-  return {
-    rows: new Map([...rows].map((row) => [row.day, row])),
-    ledger,
-    watched: true,
-    line: [],
-    promised: [],
-    asking: null,
-    nextCall: 1,
-    recentMicroUsd: 0,
-    heard: new Map(),
-  };
-}
 
 /** An authorisation of `needMicroUsd` is due: `ready` at once if it fits, otherwise it waits in line while the parent is asked. */
 export function authorize(lease: LeaseState, ticket: { readonly id: string; readonly needMicroUsd: number }, nowMs: number): LeaseStep {
@@ -209,17 +137,6 @@ export function nextLeaseSweepMs(lease: LeaseState, nowMs: number): number | nul
   return [...lease.rows.values()].some((row) => row.phase === 'open') ? windowEndMs('daily', nowMs) : null;
 }
 
-/** What can be authorised on a day without asking. */
-export function leaseFreeMicroUsd(lease: LeaseState, day: Day): number {
-  return freeOn(lease, day);
-}
-
-/** The counts of a day as the parent would see them if it were told now. */
-export function leaseCounts(lease: LeaseState, day: Day): Counts {
-  const { g, r, v } = rowOf(lease, day);
-  return { g, r, s: settledOn(lease, day) - v, v };
-}
-
 /* ---------------------------------------------------------------- inside */
 
 interface Draft extends LeaseState {
@@ -232,7 +149,7 @@ interface Draft extends LeaseState {
   recentMicroUsd: number;
   readonly heard: Map<Day, Freed>;
   readonly nowMs: number;
-  readonly changes: Map<Day, LeaseRow | null>;
+  readonly changes: Map<Day, LeaseRow>;
   readonly outputs: LeaseOutput[];
 }
 
@@ -337,10 +254,6 @@ function tell(draft: Draft, day: Day): void {
   if (heard?.r !== r || heard.s !== s || heard.v !== v) draft.outputs.push({ kind: 'freed', freed: { day, r, s, v } });
 }
 
-function isUnheard(lease: LeaseState, day: Day): boolean {
-  return rowOf(lease, day).v > (lease.heard.get(day)?.v ?? 0);
-}
-
 function mergeGrant(draft: Draft, day: Day, g: number): void {
   const row = rowOf(draft, day);
   if (g <= row.g || row.phase !== 'open') return;
@@ -373,24 +286,4 @@ function failBusy(draft: Draft): void {
 function put(draft: Draft, row: LeaseRow): void {
   draft.rows = new Map(draft.rows).set(row.day, row);
   draft.changes.set(row.day, row);
-}
-
-function rowOf(lease: Pick<LeaseState, 'rows'>, day: Day): LeaseRow {
-  return lease.rows.get(day) ?? emptyLease(day);
-}
-
-/** A day without a row may have charges: what a free call cost after all. */
-function daysOf({ rows, ledger }: Pick<LeaseState, 'rows' | 'ledger'>): readonly Day[] {
-  return [...new Set([...rows.keys(), ...ledger.days.keys()])];
-}
-
-function settledOn(lease: Pick<LeaseState, 'ledger'>, day: Day): number {
-  return lease.ledger.days.get(day)?.settledMicroUsd ?? 0;
-}
-
-/** Below 0 only until the next step takes an overrun in as overdrawn. */
-function freeOn(lease: LeaseState, day: Day): number {
-  const { g, r, v } = rowOf(lease, day);
-  const promised = lease.promised.reduce((sum, ticket) => sum + (ticket.day === day ? ticket.needMicroUsd : 0), 0);
-  return g - r + v - settledOn(lease, day) - (lease.ledger.days.get(day)?.reservedMicroUsd ?? 0) - promised;
 }

@@ -1,4 +1,16 @@
 import {
+  chargeLate,
+  daysOf,
+  excessOf,
+  isForgotten,
+  isUnheard,
+  mayCover,
+  mergeReport,
+  NOBODY,
+  recallExcess,
+  reportOverdraft,
+} from './node-accounts.ts';
+import {
   addSpent,
   beginDraft,
   closeLease,
@@ -12,38 +24,15 @@ import {
   mergeLease,
   type NodeStep,
   pushFreed,
-  putAccount,
   putCaps,
   putClosed,
   putLease,
   withEntry,
 } from './node-draft.ts';
 import { advance, answeredAbove, dismiss, EVERYTHING, recallHolders } from './node-queue.ts';
-import {
-  type Account,
-  type AccountKey,
-  accountKey,
-  type Caps,
-  type ClosedAccount,
-  chargedOn,
-  type Job,
-  leaseFree,
-  type NodeState,
-  usedIn,
-} from './node-state.ts';
-import {
-  type Ask,
-  type AskAnswer,
-  type Close,
-  type Counts,
-  DRY_MS,
-  type Freed,
-  REMEMBER_CLOSED_MS,
-  REPEAT_MS,
-  type Recall,
-  type RecallReply,
-} from './protocol.ts';
-import { CAP_WINDOWS, type CapWindow, type Day, dayOf, sameWindow, windowEndMs } from './window.ts';
+import { accountKey, type Caps, chargedOn, type Job, leaseFree, type NodeState } from './node-state.ts';
+import { type Ask, type AskAnswer, type Close, DRY_MS, type Freed, REPEAT_MS, type Recall, type RecallReply } from './protocol.ts';
+import { CAP_WINDOWS, type Day, dayOf, windowEndMs } from './window.ts';
 
 /**
  * A budget node, session or org: the parent's side of leases, and for a session its own lease towards the org (design section 10).
@@ -225,15 +214,6 @@ export function nextSweepMs(state: NodeState, nowMs: number): number | null {
 
 /* ---------------------------------------------------------------- inside */
 
-/** The job of a recall whose reply is merged, and that nobody waits for. */
-const NOBODY = '';
-
-/** The days of which a session owes its parent an account; an org none. */
-function daysOf(state: NodeState): readonly Day[] {
-  if (state.level === 'org') return [];
-  return [...new Set([...state.leases.keys(), ...state.spent.keys(), ...[...state.accounts.values()].map((account) => account.day)])];
-}
-
 /** What follows from any change: watched money goes up, the queue and the jobs go on, what nobody needs goes home. */
 function settle(draft: Draft): NodeStep {
   if (draft.watched) returnAll(draft, () => true);
@@ -253,46 +233,6 @@ function enqueue(draft: Draft, call: string, child: string, { day, need, want }:
   }
   draft.queue = draft.queue.map((each) => (each === earlier ? entry : each));
   if (earlier.call !== call) draft.outputs.push({ kind: 'answer', call: earlier.call, child, answer: { kind: 'busy', day: earlier.day } });
-}
-
-/** Takes in what a child says of itself. Nobody returns more than was granted. */
-function mergeReport(draft: Draft, child: string, day: Day, { r, s, v }: Pick<Counts, 'r' | 's' | 'v'>): void {
-  const key = accountKey(child, day);
-  const closed = draft.closed.get(key);
-  if (closed !== undefined) {
-    chargeLate(draft, key, closed, s + v);
-    return;
-  }
-  const known = draft.accounts.get(key);
-  // An overdraft without any lease (a free call that cost something) opens an account; returns of an account that nobody knows open none.
-  if (known === undefined && (v === 0 || r > 0 || isForgotten(day, draft.nowMs))) return;
-  const account = known ?? { child, day, g: 0, r: 0, s: 0, v: 0 };
-  const next = { ...account, r: Math.max(account.r, Math.min(r, account.g)), s: Math.max(account.s, s), v: Math.max(account.v, v) };
-  if (next.r === account.r && next.s === account.s && next.v === account.v) return;
-  putAccount(draft, next);
-  if (next.r > account.r) draft.motion += 1;
-  if (next.v > account.v) reportOverdraft(draft, day);
-}
-
-/** A cost that came after the account was closed: its lease has gone home, so all of it is overdrawn. */
-function chargeLate(draft: Draft, key: AccountKey, closed: ClosedAccount, total: number): void {
-  const late = total - closed.s - closed.v;
-  if (late <= 0) return;
-  addSpent(draft, closed.day, { s: 0, v: late });
-  putClosed(draft, key, { ...closed, v: closed.v + late });
-  reportOverdraft(draft, closed.day);
-}
-
-/** It counts at once, here and above. Where it exceeds a cap, what is unused elsewhere has to cover it. */
-function reportOverdraft(draft: Draft, day: Day): void {
-  recallExcess(draft, day, NOBODY);
-  if (draft.level === 'org') return;
-  if (leaseOf(draft, day).phase === 'open') pushFreed(draft, day);
-  else closeLease(draft, day);
-}
-
-function isUnheard(state: NodeState, day: Day): boolean {
-  return chargedOn(state, day).v > (state.heard.get(day)?.v ?? 0);
 }
 
 function withReply(job: Job, child: string, isBlocked: boolean): Job {
@@ -346,26 +286,4 @@ function rest(draft: Draft): void {
 
 function returnAll(draft: Draft, wanted: (day: Day) => boolean): void {
   for (const day of draft.leases.keys()) if (wanted(day) && giveBack(draft, day) > 0) pushFreed(draft, day);
-}
-
-/** Recalls what may cover the excess over the caps of a day's windows; answers how many were asked. */
-function recallExcess(draft: Draft, day: Day, job: string): number {
-  const exceeded = CAP_WINDOWS.filter((kind) => excessOf(draft, kind, day) > 0);
-  const excess = Math.max(0, ...exceeded.map((kind) => excessOf(draft, kind, day)));
-  return recallHolders(draft, excess, (account, key) => exceeded.some((kind) => mayCover(draft, key, account, kind, day)), job);
-}
-
-/** A holder that has once said that nothing is left is watched until it is granted something: it will not use again what it frees. */
-function mayCover(state: NodeState, key: AccountKey, account: Account, kind: CapWindow, day: Day): boolean {
-  return sameWindow(kind, account.day, day) && account.g - account.r > account.s && !state.dry.has(key);
-}
-
-function excessOf(state: NodeState, kind: CapWindow, day: Day): number {
-  const cap = state.caps[kind];
-  return cap === null ? 0 : usedIn(state, kind, day) - cap;
-}
-
-/** Messages of a day that is so long ago that closed accounts of it are no longer remembered. */
-function isForgotten(day: Day, nowMs: number): boolean {
-  return day < dayOf(nowMs - REMEMBER_CLOSED_MS);
 }

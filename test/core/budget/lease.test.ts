@@ -3,21 +3,23 @@ import {
   askAnswered,
   authorize,
   freedHeard,
-  type LeaseOutput,
-  type LeaseState,
-  type LeaseStep,
-  type LedgerView,
   leaseClosed,
-  leaseCounts,
-  leaseFreeMicroUsd,
   ledgerChanged,
   nextLeaseSweepMs,
-  openLease,
   prefetch,
   recalled,
   returnLease,
   sweepLease,
 } from '../../../src/core/budget/lease.ts';
+import {
+  type LeaseOutput,
+  type LeaseState,
+  type LeaseStep,
+  type LedgerView,
+  leaseCounts,
+  leaseFreeMicroUsd,
+  openLease,
+} from '../../../src/core/budget/lease-state.ts';
 import type { AskAnswer } from '../../../src/core/budget/protocol.ts';
 import { NOON, TODAY } from './node-driver.ts';
 

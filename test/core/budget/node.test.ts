@@ -447,6 +447,21 @@ describe('a session', () => {
     expect(session.answer(call)).toMatchObject({ kind: 'granted', g: 20 });
   });
 
+  it('does not take what the org said of yesterday for an answer about today', () => {
+    const session = new NodeDriver('session');
+    session.ask('p1', 5);
+    const call = session.ask('p1', 5, { day: '2026-11-04' });
+    session.above(refusedBy('org', 40, 40) as Parameters<typeof session.above>[0]);
+    expect(session.answer(call)).toBeUndefined();
+    expect(session.sent('ask')).toMatchObject([{ ask: { day: '2026-11-04', need: 5 } }]);
+  });
+
+  it('tells its org what was spent when nobody holds anything', () => {
+    const session = leasedSession(40);
+    session.close('p1', 40);
+    expect(session.sent('freed')).toEqual([{ kind: 'freed', freed: { day: TODAY, r: 0, s: 40, v: 0 } }]);
+  });
+
   it('that does not reach its org answers busy', () => {
     const session = new NodeDriver('session');
     const call = session.ask('p1', 5);

@@ -2,18 +2,14 @@ import {
   askAnswered,
   authorize,
   freedHeard,
-  type LeaseOutput,
-  type LeaseState,
-  type LeaseStep,
-  type LedgerView,
   leaseClosed,
   ledgerChanged,
-  openLease,
   prefetch,
   recalled,
   returnLease,
   sweepLease,
 } from '../../../src/core/budget/lease.ts';
+import { type LeaseOutput, type LeaseState, type LeaseStep, type LedgerView, openLease } from '../../../src/core/budget/lease-state.ts';
 import {
   type AskAnswer,
   type BudgetRefusal,
@@ -155,10 +151,7 @@ export class PlanHost implements Holder {
       return;
     }
     const { lease, changes, outputs } = transition();
-    for (const [day, row] of changes) {
-      if (row === null) this.rows.delete(day);
-      else this.rows.set(day, row);
-    }
+    for (const [day, row] of changes) this.rows.set(day, row);
     this.lease = lease;
     if (random.chance(network.faults.crashAfter)) {
       this.crash();

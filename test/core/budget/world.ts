@@ -1,4 +1,4 @@
-import { leaseCounts } from '../../../src/core/budget/lease.ts';
+import { leaseCounts } from '../../../src/core/budget/lease-state.ts';
 import { accountKey, type Caps, leaseFree, NO_CAPS, showNode, usedIn } from '../../../src/core/budget/node-state.ts';
 import { type Ask, type BudgetRefusal, DRY_MS, PATIENCE_MS, TIMEOUT_MS } from '../../../src/core/budget/protocol.ts';
 import { CAP_WINDOWS, type CapWindow, dayOf, sameWindow } from '../../../src/core/budget/window.ts';

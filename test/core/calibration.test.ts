@@ -50,8 +50,10 @@ describe('calibration', () => {
     [1, 9],
   ])('puts %f into band %i', (confidence, band) => {
     expect(bandOf(confidence)).toBe(band);
-    // The same number by way of arithmetic.
-    expect(bandOf(0.1 + confidence - 0.1)).toBe(band);
+  });
+
+  it('puts what arithmetic makes of a tenth where the tenth belongs', () => {
+    expect([1 - 0.9, 1 - 0.8, 0.1 + 0.2].map(bandOf)).toEqual([1, 2, 3]);
   });
 
   const groups = fc.array(

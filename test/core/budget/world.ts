@@ -79,7 +79,8 @@ export class World {
   authorize(plan: PlanHost, need: number, done: (outcome: Outcome) => void = () => {}): void {
     const start = this.nowMs;
     plan.authorize(need, (outcome) => {
-      this.outcomes[outcome.kind] += 1;
+      // A plan that ends while it waits for money has lost the call, whatever the line is told.
+      this.outcomes[outcome.kind === 'busy' && plan.ended ? 'lost' : outcome.kind] += 1;
       this.longestWaitMs = Math.max(this.longestWaitMs, this.nowMs - start);
       done(outcome);
     });

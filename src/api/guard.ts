@@ -87,7 +87,7 @@ export const planGuardAuditVerify = defineOperation({
     /** The entries in the database; `behind`: the newest ones are on their way. */
     trail: z.enum(['complete', 'behind', 'changed']),
     first_bad_seq: z.number().optional(),
-    /** gap, broken_link, changed, rewritten, truncated, deleted, bad_signature or trail_changed. */
+    /** gap, broken_link, changed, rewritten, truncated, added, deleted, bad_signature or trail_changed. */
     problem: z.string().optional(),
   }),
   errors: onPlan,

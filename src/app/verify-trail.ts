@@ -14,6 +14,8 @@ export type TrailProblem =
   | ChainProblem['problem']
   /** The log ends before a row that was signed, or that D1 has an entry of. */
   | 'truncated'
+  /** The log has rows that the plan does not know of. */
+  | 'added'
   /** A row is not the one that was signed, though the chain holds: all of it was made again. */
   | 'rewritten'
   /** The whole log is gone. */
@@ -55,21 +57,18 @@ export async function verifyTrail(org: string, planId: string, services: Service
   const { lastSeq, rewrittenSeq, changedSeq } = compared;
   // The state in memory, the signatures and D1 all know how far the log went.
   const knownSeq = Math.max(heads.seq, ...heads.signed.map((head) => head.seq), compared.trailSeq);
+  // Asked again, since the plan may have gone on while its log was read.
+  const endSeq = (await port.heads({ sign: false }))?.seq ?? heads.seq;
   // What the log says against itself comes first, then what others say against it.
-  const problem: TrailVerdict['problem'] =
-    lastSeq === 0
-      ? { seq: 1, problem: 'deleted' }
-      : !chain.valid
-        ? { seq: chain.seq, problem: chain.problem }
-        : rewrittenSeq !== null
-          ? { seq: rewrittenSeq, problem: 'rewritten' }
-          : lastSeq < knownSeq
-            ? { seq: lastSeq + 1, problem: 'truncated' }
-            : signature.badSeq !== null
-              ? { seq: signature.badSeq, problem: 'bad_signature' }
-              : changedSeq !== null
-                ? { seq: changedSeq, problem: 'trail_changed' }
-                : null;
+  const problem = firstOf([
+    [lastSeq === 0, 'deleted', 1],
+    [!chain.valid, chain.valid ? 'changed' : chain.problem, chain.valid ? 0 : chain.seq],
+    [rewrittenSeq !== null, 'rewritten', rewrittenSeq ?? 0],
+    [lastSeq < knownSeq, 'truncated', lastSeq + 1],
+    [lastSeq > endSeq, 'added', endSeq + 1],
+    [signature.badSeq !== null, 'bad_signature', signature.badSeq ?? 0],
+    [changedSeq !== null, 'trail_changed', changedSeq ?? 0],
+  ]);
   const newest = heads.signed.at(-1);
   return {
     valid: problem === null,
@@ -80,6 +79,11 @@ export async function verifyTrail(org: string, planId: string, services: Service
     trail: compared.trail,
     problem,
   };
+}
+
+function firstOf(rows: readonly (readonly [isSo: boolean, problem: TrailProblem, seq: number])[]): TrailVerdict['problem'] {
+  const found = rows.find(([isSo]) => isSo);
+  return found === undefined ? null : { seq: found[2], problem: found[1] };
 }
 
 async function judgeSignatures(heads: readonly SignedHead[], plan: { readonly org: string; readonly planId: string }, { auditKeys }: Services) {

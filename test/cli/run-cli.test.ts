@@ -377,6 +377,8 @@ describe('views', () => {
         valid: false,
         entries: 9,
         head: DIGEST,
+        head_signature: 'valid',
+        trail: 'complete',
         first_bad_seq: 4,
         problem: 'hash differs',
       }),

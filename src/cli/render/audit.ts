@@ -30,9 +30,10 @@ function subjectOf({ context }: AuditEntryView): string {
 
 /** Whether the chain holds, in one line. */
 export function renderVerification(result: ResultOf<'_cleveragents/plan/guard/audit/verify'>, style: Style): string {
-  const signed =
-    result.head_signature === 'valid' ? `signed up to row ${result.signed_seq ?? 0}` : `head signature: ${result.head_signature.replace('_', ' ')}`;
-  if (result.valid) return style.paint('green', `valid: ${result.entries} rows, head ${result.head}, ${signed}, trail ${result.trail}`);
+  if (result.valid) {
+    const signed = result.head_signature === 'valid' ? `signed up to row ${result.signed_seq ?? 0}` : `head signature ${result.head_signature}`;
+    return style.paint('green', oneLine(`valid: ${result.entries} rows, head ${result.head}, ${signed}, trail ${result.trail}`));
+  }
   const where = result.first_bad_seq === undefined ? '' : ` at row ${result.first_bad_seq}`;
   return style.paint('red', `NOT VALID${where}: ${oneLine(result.problem ?? 'the chain does not hold')}`);
 }

@@ -82,9 +82,13 @@ export function holdsSecret(value: JsonValue): boolean {
 
 /** The text with everything that looks like a secret replaced, and what stands around it kept. Takes time in proportion to its length. */
 export function maskText(text: string): string {
-  if (text.length < MIN_SECRET_TEXT) return text;
+  // Looking for words is many times faster than looking for shapes, and most texts have none of them.
+  if (text.length < MIN_SECRET_TEXT || !ANY_WORD.test(text)) return text;
+  const lower = text.toLowerCase();
   let next = text.includes('-----BEGIN ') ? maskPrivateKeys(text) : text;
-  for (const { pattern, replace } of PATTERNS) next = next.replace(pattern, replace as (...found: string[]) => string);
+  for (const { words, pattern, replace } of PATTERNS) {
+    if (words.some((word) => lower.includes(word))) next = next.replace(pattern, replace as (...found: string[]) => string);
+  }
   return next;
 }
 
@@ -129,6 +133,8 @@ function maskWhole(text: string): string {
 const MIN_SECRET_TEXT = 8;
 
 interface Shape {
+  /** In lower case; every text that the pattern matches has one of them. */
+  readonly words: readonly string[];
   readonly pattern: RegExp;
   readonly replace: string | ((...found: string[]) => string);
 }
@@ -141,7 +147,7 @@ const PROVIDER_KEYS = [
   'sk-[A-Za-z0-9_-]{20,}',
   '[rs]k_(?:live|test)_[A-Za-z0-9]{10,}',
   'whsec_[A-Za-z0-9+/=]{16,}',
-  'gh[opsru]_[A-Za-z0-9]{20,}',
+  'gh[oprsu]_[A-Za-z0-9]{20,}',
   'github_pat_[A-Za-z0-9_]{20,}',
   'glpat-[A-Za-z0-9_-]{16,}',
   'xox[abeoprs]-[A-Za-z0-9-]{10,}',
@@ -157,29 +163,36 @@ const PROVIDER_KEYS = [
   'eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}(?:\\.[A-Za-z0-9_-]*)?',
 ].join('|');
 
+const PROVIDER_WORDS = ['sk-', 'k_live_', 'k_test_', 'whsec_', 'ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_', 'glpat-', 'xox', 'xapp-', 'akia', 'asia', 'aiza', 'ya29.', 'npm_', 'hf_', 'pypi-', 'dop_v1_', 'sg.', 'eyj'];
+
 const ASSIGNED_NAMES =
   'authorization|(?:api|secret|private|access)[_-]?key|(?:access|auth|refresh|bearer|id)[_-]?token|client[_-]?secret|password|passwd|passphrase|secret|token';
 
 const PATTERNS: readonly Shape[] = [
   // Our own keys: the id is no secret and says whose it is.
-  { pattern: /(?<![A-Za-z0-9_])(ca_[A-Za-z0-9-]{1,64}_)[A-Za-z0-9_-]{22,}/g, replace: `$1${MASK}` },
+  { words: ['ca_'], pattern: /(?<![A-Za-z0-9_])(ca_[A-Za-z0-9-]{1,64}_)[A-Za-z0-9_-]{22,}/g, replace: `$1${MASK}` },
   {
+    words: PROVIDER_WORDS,
     pattern: new RegExp(`(?<![A-Za-z0-9_])(?:${PROVIDER_KEYS})`, 'g'),
     replace: (found) => (looksRandom(found ?? '') ? MASK : (found ?? '')),
   },
   {
+    words: ['bearer', 'basic'],
     pattern: /\b((?:bearer|basic) {1,4})([A-Za-z0-9._~+/-]{8,}={0,2})/gi,
     replace: (all = '', scheme = '', value = '') => (looksRandom(value) ? `${scheme}${MASK}` : all),
   },
   // name=value and "name": "value", also inside a text that is JSON itself.
   {
+    words: ['key', 'token', 'secret', 'passw', 'passphrase', 'authorization'],
     pattern: new RegExp(`((?:${ASSIGNED_NAMES})\\\\?["']? ?[:=] ?\\\\?["']?(?:[A-Za-z]{1,16} )?)([A-Za-z0-9._~+/!@#$%^*-]{6,}={0,2})(?![A-Za-z0-9._~+/!@#$%^*([-])`, 'gi'),
     replace: (all = '', name = '', value = '') => (looksRandom(value) ? `${name}${MASK}` : all),
   },
-  { pattern: /\b((?:set-)?cookie ?: ?)([^\r\n"'\\]{4,})/gi, replace: `$1${MASK}` },
+  { words: ['cookie'], pattern: /\b((?:set-)?cookie ?: ?)([^\r\n"'\\]{4,})/gi, replace: `$1${MASK}` },
   // https://user:password@host
-  { pattern: /(\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@?#"']{0,100}:)[^\s/@?#"']{1,200}@/gi, replace: `$1${MASK}@` },
+  { words: ['://'], pattern: /(\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@?#"']{0,100}:)[^\s/@?#"']{1,200}@/gi, replace: `$1${MASK}@` },
 ];
+
+const ANY_WORD = new RegExp(['-----BEGIN ', ...PATTERNS.flatMap(({ words }) => words)].map((word) => word.replace('.', '\\.')).join('|'), 'i');
 
 const KEY_BEGINS = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY-----/g;
 const KEY_ENDS = '-----END ';

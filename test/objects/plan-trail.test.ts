@@ -134,6 +134,7 @@ describe('the trail of a plan', () => {
     ];
     const planId = await startSteps(person, steps);
     await until(person, planId, isTerminal);
+    await expect.poll(async () => (await auditOf(person, planId)).at(-1)?.eventType).toBe('plan_applied');
     const blocked = (await auditOf(person, planId)).filter((entry) => entry.result === 'denied');
     expect(blocked).toHaveLength(4);
     expect(blocked.map((entry) => entry.reason)).toEqual([

@@ -3,12 +3,12 @@
  * ask before each call, and say how it ended. What records works on such plans only.
  */
 import * as z from 'zod';
-import { AUDIT_EVENT_TYPES } from '../core/guards/guard.ts';
-import { GUARD_SCOPES } from '../core/guards/dry-run.ts';
 import { Guardrails } from '../core/guard-policy.ts';
+import { GUARD_SCOPES } from '../core/guards/dry-run.ts';
+import { AUDIT_EVENT_TYPES } from '../core/guards/guard.ts';
 import type { JsonValue } from '../core/json.ts';
-import { ULID_PATTERN } from '../core/plan/plan-id.ts';
 import { EXTERNAL_OUTCOMES } from '../core/plan/external/external.ts';
+import { ULID_PATTERN } from '../core/plan/plan-id.ts';
 import { PROFILE_LEVELS } from '../core/profile.ts';
 import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
@@ -19,10 +19,7 @@ const onPlan = [...COMMON_ERRORS, 'not_found'] as const;
 const recordsOnPlan = [...onPlan, 'invalid_state'] as const;
 
 /** A cost in US dollars. Infinite numbers and texts are none. */
-const usd = z
-  .number('must be a number of US dollars')
-  .min(0, 'must not be negative')
-  .max(1_000_000_000, 'must be at most 1000000000');
+const usd = z.number('must be a number of US dollars').min(0, 'must not be negative').max(1_000_000_000, 'must be at most 1000000000');
 
 const decisionId = z
   .string()
@@ -45,7 +42,9 @@ export const guardConfigure = defineOperation({
   params: z.strictObject({
     plan_id: planId.meta({ description: 'A ULID of your own choice: the plan is opened when the org has none of this id' }),
     guardrails: optional(guardrailParams),
-    automation_profile: optional(nameReference.meta({ description: 'Automation profile; wins over config; locked when the plan is opened' })),
+    automation_profile: optional(
+      nameReference.meta({ description: 'Automation profile; wins over config; locked when the plan is opened' }),
+    ),
     session_id: optional(sessionId),
   }),
   result: z.object({
@@ -80,8 +79,12 @@ export const guardAuthorize = defineOperation({
     plan_id: planId,
     tool_name: optional(anyToolName),
     arguments: optional(jsonObject.meta({ description: 'Arguments of the call; an approval is for exactly these' })),
-    is_write: optional(z.boolean().meta({ description: 'Whether the call changes something; a known tool is never taken for less than it is' })),
-    cost_usd: optional(usd.meta({ description: 'What the call will cost at most; needed under a cap, unless the price of the tool is known' })),
+    is_write: optional(
+      z.boolean().meta({ description: 'Whether the call changes something; a known tool is never taken for less than it is' }),
+    ),
+    cost_usd: optional(
+      usd.meta({ description: 'What the call will cost at most; needed under a cap, unless the price of the tool is known' }),
+    ),
     step: optional(count(1_000_000_000).min(1, 'must be at least 1').meta({ description: 'Number of the step; absent: the newest one' })),
     operation: optional(operationName),
     idempotency_key: optional(text(256).meta({ description: 'The same key and call answer the same decision' })),
@@ -137,12 +140,16 @@ export const guardComplete = defineOperation({
 
 export const guardEvaluate = defineOperation({
   name: '_cleveragents/guard/evaluate',
-  summary: "What the guards of a plan or of a profile would say of a call; nothing is recorded",
+  summary: 'What the guards of a plan or of a profile would say of a call; nothing is recorded',
   role: 'viewer',
   params: z.strictObject({
     plan_id: optional(planId),
-    automation_profile: optional(nameReference.meta({ description: 'Instead of a plan: the guards that a plan under this profile would have' })),
-    tool_name: text(200).refine((name) => name.trim() !== '', 'must not be blank').meta({ description: 'Name of the tool' }),
+    automation_profile: optional(
+      nameReference.meta({ description: 'Instead of a plan: the guards that a plan under this profile would have' }),
+    ),
+    tool_name: text(200)
+      .refine((name) => name.trim() !== '', 'must not be blank')
+      .meta({ description: 'Name of the tool' }),
     context: optional(
       z.strictObject({
         is_write: optional(z.boolean()),
@@ -265,7 +272,10 @@ export const guardGetAuditTrailAsMetadata = defineOperation({
   summary: 'Trail and counters in the form in which they are kept in the metadata of a plan',
   role: 'viewer',
   params: onlyPlanId,
-  result: z.object({ plan_id: planId, metadata: z.object({ guardrail_audit_trail: z.object(trailShape), autonomy_guardrails: jsonObject }) }),
+  result: z.object({
+    plan_id: planId,
+    metadata: z.object({ guardrail_audit_trail: z.object(trailShape), autonomy_guardrails: jsonObject }),
+  }),
   errors: onPlan,
   idempotent: true,
 });

@@ -1,6 +1,7 @@
 /** The source's `GuardrailAuditTrail` of a plan: what guards decided about calls and checks, as a bounded view of the log. */
-import type { TrailEntry } from '../api/guard-service.ts';
+
 import { CONFIG_KEYS, type ConfigKey } from '../api/config.ts';
+import type { TrailEntry } from '../api/guard-service.ts';
 import type { AuditEventType } from '../core/guards/guard.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';

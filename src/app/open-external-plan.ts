@@ -27,7 +27,11 @@ export interface OpenRequest {
 }
 
 /** Opens a plan under the caller's id with everything that binds the org's plans, resolved once and locked into it. Refused: nothing was made. */
-export async function openExternalPlan(request: OpenRequest, principal: Principal, services: Services): Promise<Result<PlanSnapshot, Refusal>> {
+export async function openExternalPlan(
+  request: OpenRequest,
+  principal: Principal,
+  services: Services,
+): Promise<Result<PlanSnapshot, Refusal>> {
   const prepared = await prepare(request, principal, services);
   if (!prepared.ok) return prepared;
   const command = prepared.value;
@@ -69,7 +73,14 @@ async function prepare(request: OpenRequest, principal: Principal, services: Ser
   const profile = await lockProfile(choice, org, services, '');
   if (!profile.ok) return profile;
   const policy = await policyForPlan(
-    { org, orgConfig, projectConfig: new Map(), profile: profile.value.document, actionGuardrails: undefined, planGuardrails: request.guardrails },
+    {
+      org,
+      orgConfig,
+      projectConfig: new Map(),
+      profile: profile.value.document,
+      actionGuardrails: undefined,
+      planGuardrails: request.guardrails,
+    },
     services,
   );
   if (!policy.ok) return policy;

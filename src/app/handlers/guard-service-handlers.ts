@@ -15,8 +15,8 @@ import { readGuardTrail } from '../guard-trail.ts';
 import { guardViewOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import { openExternalPlan } from '../open-external-plan.ts';
-import { planViewOf } from '../plan-view.ts';
 import { policyForPlan } from '../plan-policy.ts';
+import { planViewOf } from '../plan-view.ts';
 import { lockProfile } from '../profiles.ts';
 import type { Services } from '../services.ts';
 import { enterSession } from '../start-plan.ts';
@@ -89,9 +89,14 @@ export const guardServiceHandlers = {
 
   '_cleveragents/guard/evaluate': async (params, call, services) => {
     if ((params.plan_id === undefined) === (params.automation_profile === undefined)) {
-      return err(invalidField(params.plan_id === undefined ? 'plan_id' : 'automation_profile', 'give either plan_id or automation_profile'));
+      return err(
+        invalidField(params.plan_id === undefined ? 'plan_id' : 'automation_profile', 'give either plan_id or automation_profile'),
+      );
     }
-    const found = params.plan_id === undefined ? await ofProfile(params.automation_profile ?? '', call, services) : await ofPlan(params.plan_id, call, services);
+    const found =
+      params.plan_id === undefined
+        ? await ofProfile(params.automation_profile ?? '', call, services)
+        : await ofPlan(params.plan_id, call, services);
     if (!found.ok) return found;
     const { context = {} } = params;
     const cost = context.cost_so_far === undefined ? null : parseCostUsd(context.cost_so_far);
@@ -135,7 +140,11 @@ export const guardServiceHandlers = {
     if (!read.ok) return read;
     const session = await enterSession(params.session_id, call.principal, services);
     if (!session.ok) return session;
-    const answered = await ask(params.plan_id, call, services, { type: 'associate', by: actorOf(call.principal), sessionId: session.value });
+    const answered = await ask(params.plan_id, call, services, {
+      type: 'associate',
+      by: actorOf(call.principal),
+      sessionId: session.value,
+    });
     return answered.ok ? ok({ plan_id: params.plan_id, session_id: session.value }) : answered;
   },
 
@@ -157,7 +166,12 @@ export const guardServiceHandlers = {
   '_cleveragents/guard/get_audit_trail_as_metadata': async (params, call, services) => {
     const read = await readPlan(params.plan_id, call, services);
     if (!read.ok) return read;
-    const { entries, maxEntries, allowed, denied } = await readGuardTrail(call.principal.org, read.value, planPort(params.plan_id, call, services), services);
+    const { entries, maxEntries, allowed, denied } = await readGuardTrail(
+      call.principal.org,
+      read.value,
+      planPort(params.plan_id, call, services),
+      services,
+    );
     return ok({
       plan_id: params.plan_id,
       metadata: {
@@ -200,10 +214,20 @@ async function configureAgain(
   const context = { plan_id: plan.id, phase: plan.phase, state: plan.state };
   if (plan.external === undefined) return err(invalidState('the plan is run here; plan/guard/set changes its guards', context));
   if (profile !== undefined && profile !== plan.profile.name) {
-    return err(invalidState(`the plan is open under the profile '${plan.profile.name}', which is locked`, { ...context, profile: plan.profile.name }));
+    return err(
+      invalidState(`the plan is open under the profile '${plan.profile.name}', which is locked`, {
+        ...context,
+        profile: plan.profile.name,
+      }),
+    );
   }
   if (session !== undefined && session !== plan.sessionId) {
-    return err(invalidState(`the plan is in session '${plan.sessionId}'; associate_plan_with_session moves it`, { ...context, session_id: plan.sessionId }));
+    return err(
+      invalidState(`the plan is in session '${plan.sessionId}'; associate_plan_with_session moves it`, {
+        ...context,
+        session_id: plan.sessionId,
+      }),
+    );
   }
   const by = await approvingCaller(call.principal, services);
   if (!by.ok) return by;
@@ -215,7 +239,16 @@ async function configureAgain(
 function configured({ plan }: PlanSnapshot, opened: boolean): ResultOf<'_cleveragents/guard/configure'> {
   const { revision, digest, limits, policy } = guardViewOf(plan);
   const { name, level, digest: profileDigest } = plan.profile;
-  return { plan_id: plan.id, opened, session_id: plan.sessionId, profile: { name, level, digest: profileDigest }, revision, digest, limits, policy };
+  return {
+    plan_id: plan.id,
+    opened,
+    session_id: plan.sessionId,
+    profile: { name, level, digest: profileDigest },
+    revision,
+    digest,
+    limits,
+    policy,
+  };
 }
 
 /* ---------------------------------------------------------------- asking the plan */
@@ -247,12 +280,21 @@ async function readExternal(planId: string, call: CallContext, services: Service
 /* ---------------------------------------------------------------- answers */
 
 /** The verdicts of an earlier decision, from its row. */
-async function guardsOf(planId: string, { decidedSeq }: AuthorizationAnswer, call: CallContext, services: Services): Promise<readonly GuardVerdict[]> {
+async function guardsOf(
+  planId: string,
+  { decidedSeq }: AuthorizationAnswer,
+  call: CallContext,
+  services: Services,
+): Promise<readonly GuardVerdict[]> {
   const [row] = (await planPort(planId, call, services).log(decidedSeq - 1, 1)) ?? [];
   return row?.type === 'call_decided' ? row.data.guards : [];
 }
 
-function authorization(planId: string, answer: AuthorizationAnswer, guards: readonly GuardVerdict[]): ResultOf<'_cleveragents/guard/authorize'> {
+function authorization(
+  planId: string,
+  answer: AuthorizationAnswer,
+  guards: readonly GuardVerdict[],
+): ResultOf<'_cleveragents/guard/authorize'> {
   const exceeded = answer.allowed ? undefined : guards.find((verdict) => !verdict.allowed)?.exceededLevel;
   return {
     plan_id: planId,

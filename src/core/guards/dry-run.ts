@@ -4,7 +4,7 @@ import { allowlistGuard } from './allowlist.ts';
 import { budgetGuard } from './budget.ts';
 import { callLimitGuard } from './call-limit.ts';
 import { denylistGuard } from './denylist.ts';
-import type { Guard, Grants } from './guard.ts';
+import type { Grants, Guard } from './guard.ts';
 import { evaluateWith } from './guards.ts';
 import { toolGuard } from './tool.ts';
 import { writeApprovalGuard } from './write-approval.ts';
@@ -34,7 +34,10 @@ export interface DryRun {
 const SOURCE_GUARDS: readonly Guard[] = [denylistGuard, toolGuard, allowlistGuard, budgetGuard, callLimitGuard, writeApprovalGuard];
 
 /** What the guards of a policy would say of one call (`AutomationProfile.check_guard`). Nothing is reserved and nothing recorded. */
-export function dryRun(policy: GuardPolicy, { toolName, catalogue, isWrite, spentMicroUsd, callsSoFar, grants, scope }: DryRun): GuardResult {
+export function dryRun(
+  policy: GuardPolicy,
+  { toolName, catalogue, isWrite, spentMicroUsd, callsSoFar, grants, scope }: DryRun,
+): GuardResult {
   const known = catalogue.find(toolName)?.spec.riskClass;
   const said: RiskClass = isWrite ? 'write' : 'read';
   const { first } = evaluateWith(

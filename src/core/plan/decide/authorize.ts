@@ -31,10 +31,14 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
   if (nameIssue !== null || typeof toolName !== 'string') return refuseMalformed(work, by, request, nameIssue ?? 'must be text');
   const { firstStep } = plan.external ?? NO_EXTERNAL_STATE;
   const step = request.step ?? Math.max(1, plan.stepsUsed);
-  if (step < firstStep) return err(invalidField('step', `step ${step} is over: calls are counted from step ${firstStep} on`, { plan_id: plan.id }));
+  if (step < firstStep)
+    return err(invalidField('step', `step ${step} is over: calls are counted from step ${firstStep} on`, { plan_id: plan.id }));
 
   const call = makeExternalCall(work, by, request, toolName, step);
-  const earlier = request.idempotencyKey === null ? undefined : Object.values(plan.calls).find((each) => each.external?.idempotencyKey === request.idempotencyKey);
+  const earlier =
+    request.idempotencyKey === null
+      ? undefined
+      : Object.values(plan.calls).find((each) => each.external?.idempotencyKey === request.idempotencyKey);
   if (earlier !== undefined) {
     if (earlier.external?.bodyDigest !== call.external.bodyDigest) return err(usedOtherwise(plan, request.idempotencyKey ?? '', earlier));
     // The same request again: it gets what it got, unless a human has meanwhile decided, or could be asked again.
@@ -76,7 +80,13 @@ function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | nul
 
 /* ---------------------------------------------------------------- the call */
 
-function makeExternalCall(work: Work, by: ActorRef, request: AuthorizeRequest, toolName: string, step: number): Call & { readonly external: ExternalCall } {
+function makeExternalCall(
+  work: Work,
+  by: ActorRef,
+  request: AuthorizeRequest,
+  toolName: string,
+  step: number,
+): Call & { readonly external: ExternalCall } {
   const plan = work.plan();
   const { sha256, catalogue } = work.context;
   const spec = catalogue.find(toolName)?.spec ?? null;
@@ -149,7 +159,11 @@ function classOf(spec: ToolSpec | null, isWrite: boolean | null): RiskClass {
 /** The same call in the same step after it failed is a retry of it. */
 function attemptOf(plan: Plan, tool: string, argumentsDigest: string, step: number): number {
   const last = Object.values(plan.calls).findLast(
-    (each) => each.tool === tool && each.argumentsDigest === argumentsDigest && each.step === step && (each.status === 'failed' || each.status === 'succeeded'),
+    (each) =>
+      each.tool === tool &&
+      each.argumentsDigest === argumentsDigest &&
+      each.step === step &&
+      (each.status === 'failed' || each.status === 'succeeded'),
   );
   if (last === undefined || last.status === 'succeeded') return 1;
   return last.external?.settled?.outcome === 'not_dispatched' ? last.attempt : last.attempt + 1;
@@ -159,7 +173,10 @@ function attemptOf(plan: Plan, tool: string, argumentsDigest: string, step: numb
 function heldTwin(plan: Plan, call: Call & { readonly external: ExternalCall }): Call | undefined {
   const { idempotencyKey: key } = call.external;
   const twins = Object.values(plan.calls).filter(
-    (each) => isHeld(each) && each.digest === call.digest && (key === null || each.external?.idempotencyKey === null || each.external?.idempotencyKey === key),
+    (each) =>
+      isHeld(each) &&
+      each.digest === call.digest &&
+      (key === null || each.external?.idempotencyKey === null || each.external?.idempotencyKey === key),
   );
   return twins.find((each) => givenFor(plan, each) !== null) ?? twins[0];
 }
@@ -194,7 +211,8 @@ const MAX_NAME_CHARACTERS = 2 * MAX_TOOL_NAME_LENGTH;
 
 function issueOfName(name: JsonValue | undefined): string | null {
   if (name === undefined) return 'is required';
-  if (typeof name !== 'string') return `must be text, not ${name === null ? 'null' : Array.isArray(name) ? 'an array' : `a ${typeof name}`}`;
+  if (typeof name !== 'string')
+    return `must be text, not ${name === null ? 'null' : Array.isArray(name) ? 'an array' : `a ${typeof name}`}`;
   if (name.trim() === '') return 'must not be blank';
   if (name.length > MAX_NAME_CHARACTERS) return `must be at most ${MAX_NAME_CHARACTERS} characters`;
   return name.isWellFormed() ? null : 'must be well-formed text';

@@ -81,7 +81,12 @@ function questionOf(work: Work, plan: Plan, request: CheckRequest): Result<Quest
   switch (request.check) {
     case 'step_limit': {
       const { currentStep } = request;
-      return ok({ guard: stepLimitGuard, facts: { stepNumber: currentStep }, context: { current_step: currentStep }, records: { steps_used: currentStep } });
+      return ok({
+        guard: stepLimitGuard,
+        facts: { stepNumber: currentStep },
+        context: { current_step: currentStep },
+        records: { steps_used: currentStep },
+      });
     }
     case 'tool_budget':
     case 'budget_hierarchy': {

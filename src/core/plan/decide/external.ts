@@ -41,11 +41,18 @@ export function wrongExecutor(plan: Plan, command: Command): Refusal | null {
   if (isExternalCommand(command)) {
     return isExternal(plan)
       ? null
-      : invalidState('the plan is run here, so its calls are decided as they are made; this is for plans whose executor is outside', { plan_id: plan.id });
+      : invalidState('the plan is run here, so its calls are decided as they are made; this is for plans whose executor is outside', {
+          plan_id: plan.id,
+        });
   }
-  const isForLoop = OF_THE_LOOP.has(command.type) || (command.type === 'message' && command.answers.length === 0 && !plan.terminal && !isAsking(plan));
+  const isForLoop =
+    OF_THE_LOOP.has(command.type) || (command.type === 'message' && command.answers.length === 0 && !plan.terminal && !isAsking(plan));
   if (!isExternal(plan) || !isForLoop) return null;
-  return invalidState('the executor of this plan is outside: nobody here proposes, performs or takes guidance', { plan_id: plan.id, phase: plan.phase, state: plan.state });
+  return invalidState('the executor of this plan is outside: nobody here proposes, performs or takes guidance', {
+    plan_id: plan.id,
+    phase: plan.phase,
+    state: plan.state,
+  });
 }
 
 function isAsking(plan: Plan): boolean {
@@ -78,7 +85,12 @@ function associate(work: Work, { by, sessionId }: ExternalCommands['associate'])
   const plan = work.plan();
   if (plan.sessionId === sessionId) return ok(null);
   if (spentMicroUsd(plan.ledger) > 0 || plan.ledger.reservations.length > 0) {
-    return err(invalidState(`the plan has spent money in session '${plan.sessionId}' and stays there`, { plan_id: plan.id, session_id: plan.sessionId }));
+    return err(
+      invalidState(`the plan has spent money in session '${plan.sessionId}' and stays there`, {
+        plan_id: plan.id,
+        session_id: plan.sessionId,
+      }),
+    );
   }
   work.emit('session_associated', by, { session_id: sessionId, previous: plan.sessionId });
   return ok(null);
@@ -87,11 +99,15 @@ function associate(work: Work, { by, sessionId }: ExternalCommands['associate'])
 /** Takes over what another service has kept of the plan, if nothing has happened in it here. */
 function importState(work: Work, { by, state }: ExternalCommands['import_state']): Result<ExternalAnswers['import_state'], Refusal> {
   const plan = work.plan();
-  if (plan.seq > 1) return err(invalidState('something has happened in this plan already; load into one that was just opened', { plan_id: plan.id, seq: plan.seq }));
+  if (plan.seq > 1)
+    return err(
+      invalidState('something has happened in this plan already; load into one that was just opened', { plan_id: plan.id, seq: plan.seq }),
+    );
   const spent = parseCostUsd(state.budgetSpentUsd);
   if (!spent.ok) return err(invalidField('metadata.autonomy_guardrails.budget_spent', spent.error));
   const { now } = work.context;
-  if (state.startTime !== null && state.startTime > now) return err(invalidField('metadata.autonomy_guardrails.start_time', 'must not be in the future'));
+  if (state.startTime !== null && state.startTime > now)
+    return err(invalidField('metadata.autonomy_guardrails.start_time', 'must not be in the future'));
   const guards = tightened(work, plan, state.guardrails);
   const policy = guards?.policy ?? plan.policy;
   const capMicroUsd = effectiveLimit(policy.planCapMicroUsd, plan.ledger.grantedMicroUsd) ?? Number.MAX_SAFE_INTEGER;
@@ -130,6 +146,11 @@ function complete(work: Work, { by }: ExternalCommands['complete']): Result<null
     return err(invalidState(message, { plan_id: plan.id, open: open.slice(0, 20) }));
   }
   work.emit('execution_completed', by, { steps: plan.stepsUsed, to: { phase: 'execute', state: 'complete' } });
-  work.emit('plan_applied', SYSTEM, { head: null, previous: null, report: report(work, null), to: { phase: 'apply', state: 'applied', terminal: true } });
+  work.emit('plan_applied', SYSTEM, {
+    head: null,
+    previous: null,
+    report: report(work, null),
+    to: { phase: 'apply', state: 'applied', terminal: true },
+  });
   return ok(null);
 }

@@ -1,8 +1,9 @@
 /** How calls end that were authorised for an executor outside: it says so, or it does not and they expire. */
-import type { Refusal } from '../../refusal.ts';
-import { invalidField, invalidState, notFound } from '../../refusal.ts';
+
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../../ledger.ts';
 import { parseCostUsd } from '../../money.ts';
+import type { Refusal } from '../../refusal.ts';
+import { invalidField, invalidState, notFound } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Charge } from '../events.ts';
 import { reservationId } from '../evolve.ts';
@@ -26,7 +27,8 @@ export function settleExternal(work: Work, command: Settle): Result<SettlementAn
       ? err(invalidState('this decision was closed long ago and is not remembered any more', context))
       : err(notFound('decision', `${plan.id}.${callId}`, context));
   }
-  if (outcome === 'not_dispatched' && costUsd !== null && costUsd > 0) return err(invalidField('cost_usd', 'what was not dispatched costs nothing', context));
+  if (outcome === 'not_dispatched' && costUsd !== null && costUsd > 0)
+    return err(invalidField('cost_usd', 'what was not dispatched costs nothing', context));
   const { settled, expiresAt } = call.external;
   if (settled !== null) {
     if (settled.outcome === outcome && settled.costUsd === costUsd) return ok(answerFor(plan, call));

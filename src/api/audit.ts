@@ -26,7 +26,10 @@ export const auditExport = defineOperation({
   role: 'viewer',
   params: z.strictObject({
     plan_id: planId,
-    format: z.enum(AUDIT_FORMATS, 'must be jsonl or csv').default('jsonl').meta({ description: 'jsonl: rows and signed heads; csv: audit entries' }),
+    format: z
+      .enum(AUDIT_FORMATS, 'must be jsonl or csv')
+      .default('jsonl')
+      .meta({ description: 'jsonl: rows and signed heads; csv: audit entries' }),
     after_seq: optional(count(Number.MAX_SAFE_INTEGER).meta({ description: 'next_after_seq of the page before' })),
     limit: count(1000).min(1, 'must be 1 to 1000').default(500).meta({ description: 'Rows of the log at most, 1 to 1000' }),
   }),

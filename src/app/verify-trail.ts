@@ -86,7 +86,11 @@ function firstOf(rows: readonly (readonly [isSo: boolean, problem: TrailProblem,
   return found === undefined ? null : { seq: found[2], problem: found[1] };
 }
 
-async function judgeSignatures(heads: readonly SignedHead[], plan: { readonly org: string; readonly planId: string }, { auditKeys }: Services) {
+async function judgeSignatures(
+  heads: readonly SignedHead[],
+  plan: { readonly org: string; readonly planId: string },
+  { auditKeys }: Services,
+) {
   let badSeq: number | null = null;
   let newest: 'valid' | 'invalid' | 'unknown_key' = 'valid';
   for (const head of heads) {
@@ -151,6 +155,16 @@ function isEntryOf(stored: AuditRow, row: LogRow): boolean {
   const due = auditEntryOf(row);
   if (due === null) return false;
   const shape = [due.timestamp, due.eventType, due.guardName, due.result, due.reason, due.actor.kind, due.actor.id, due.context, due.hash];
-  const kept = [stored.at, stored.eventType, stored.guardName, stored.result, stored.reason, stored.actorKind, stored.actorId, stored.context, stored.hash];
+  const kept = [
+    stored.at,
+    stored.eventType,
+    stored.guardName,
+    stored.result,
+    stored.reason,
+    stored.actorKind,
+    stored.actorId,
+    stored.context,
+    stored.hash,
+  ];
   return canonicalJson(shape) === canonicalJson(kept);
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { auditExport } from '../api/audit.ts';
-import { type AuditFileVerdict, verifyAuditFile } from '../api/audit-file.ts';
+import { type AuditFileVerdict, verifyAuditFile } from '../api/verify-audit-file.ts';
 import { UsageError } from './cli-io.ts';
 import { type CommandContext, checkedParams } from './command-context.ts';
 
@@ -16,7 +16,12 @@ export interface ExportedTrail {
 }
 
 /** Asks for all pages and puts them together. A file is written when it is whole; an older one stays until then. */
-export async function exportTrail({ client, io, params, note }: CommandContext): Promise<{ readonly result: ExportedTrail; readonly text: string }> {
+export async function exportTrail({
+  client,
+  io,
+  params,
+  note,
+}: CommandContext): Promise<{ readonly result: ExportedTrail; readonly text: string }> {
   const { out, as, ...rest } = params;
   const file = typeof out === 'string' ? resolve(io.cwd, out) : undefined;
   const format = as ?? (typeof out === 'string' && out.toLowerCase().endsWith('.csv') ? 'csv' : 'jsonl');
@@ -32,10 +37,16 @@ export async function exportTrail({ client, io, params, note }: CommandContext):
       continue;
     }
     if (page.format === 'jsonl' && page.signing === 'off') {
-      note({ level: 'warning', text: 'This server does not sign: the export shows changes, but not whether its end was cut off (agents health check says what to do)' });
+      note({
+        level: 'warning',
+        text: 'This server does not sign: the export shows changes, but not whether its end was cut off (agents health check says what to do)',
+      });
     }
     if (file !== undefined) await writeWhole(file, text);
-    return { result: { plan_id: page.plan_id, format: page.format, rows, signing: page.signing, ...(file === undefined ? {} : { file }) }, text };
+    return {
+      result: { plan_id: page.plan_id, format: page.format, rows, signing: page.signing, ...(file === undefined ? {} : { file }) },
+      text,
+    };
   }
 }
 
@@ -50,7 +61,9 @@ export async function verifyTrailFile(context: CommandContext): Promise<AuditFil
 async function readKeys({ io, serverUrl }: CommandContext, given: unknown): Promise<unknown> {
   const source = typeof given === 'string' ? given : serverUrl === null ? undefined : new URL('/.well-known/jwks.json', serverUrl).href;
   if (source === undefined) {
-    throw new UsageError('No keys are known to check the signatures with: give --jwks <address or file>, or --chain-only to check the chain alone.');
+    throw new UsageError(
+      'No keys are known to check the signatures with: give --jwks <address or file>, or --chain-only to check the chain alone.',
+    );
   }
   const text = /^https?:\/\//.test(source) ? await fetchText(source, io.fetch ?? fetch) : await readNamed(resolve(io.cwd, source));
   try {
@@ -66,7 +79,10 @@ async function fetchText(address: string, get: typeof fetch): Promise<string> {
     if (response.ok) return await response.text();
     throw new Error(`HTTP ${response.status}`);
   } catch (cause) {
-    throw new UsageError(`The keys cannot be had from ${address} (${cause instanceof Error ? cause.message : String(cause)}): give --jwks <file>, or --chain-only`, { cause });
+    throw new UsageError(
+      `The keys cannot be had from ${address} (${cause instanceof Error ? cause.message : String(cause)}): give --jwks <file>, or --chain-only`,
+      { cause },
+    );
   }
 }
 

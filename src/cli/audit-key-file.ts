@@ -38,6 +38,8 @@ async function readKey(path: string): Promise<string | undefined> {
     return JSON.stringify(PrivateKey.parse(JSON.parse(text)));
   } catch (error) {
     // A new key in its place would make what was signed with the old one look forged.
-    throw new Error(`${path} is not the signing key that a server made. Put it back, or choose another folder with --state.`, { cause: error });
+    throw new Error(`${path} is not the signing key that a server made. Put it back, or choose another folder with --state.`, {
+      cause: error,
+    });
   }
 }

@@ -1,6 +1,6 @@
 /** Exports of a plan's log, and everything that can be done to one: each is found and named without the service. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type AuditFileProblem, verifyAuditFile } from '../../src/api/audit-file.ts';
+import { type AuditFileProblem, verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import type { PlanPort } from '../../src/app/ports.ts';
 import { makeAuditKeys } from '../../src/core/audit/ed25519.ts';
 import { headText, signHead } from '../../src/core/audit/head.ts';
@@ -28,11 +28,17 @@ beforeEach(async () => {
 async function startPlan(caller: TestCaller): Promise<string> {
   const steps = { actor: 'scripted/steps', apply: 'none', automation_profile: 'manual', execute: [{ say: 'Hello' }] };
   const args = { type: 'object', properties: { user: { type: 'string' }, password: { type: 'string' } } };
-  await caller.call('_cleveragents/action/add', { action: { name: 'deploy', description: '=cmd|calc', arguments: args, ...steps } as never });
+  await caller.call('_cleveragents/action/add', {
+    action: { name: 'deploy', description: '=cmd|calc', arguments: args, ...steps } as never,
+  });
   const plan = await caller.call('_cleveragents/plan/use', { action_name: 'deploy', arguments: { user: 'bob', password: PASSWORD } });
   for (const guidance of [`try ${KEY}`, 'one', 'two']) await caller.call('_cleveragents/plan/prompt', { plan_id: plan.plan_id, guidance });
   const [asked] = plan.pending;
-  await caller.call('_cleveragents/approval/decide', { approval_id: asked?.approval_id ?? '', decision: 'deny', reason: `use ${KEY} for it` });
+  await caller.call('_cleveragents/approval/decide', {
+    approval_id: asked?.approval_id ?? '',
+    decision: 'deny',
+    reason: `use ${KEY} for it`,
+  });
   await caller.call('_cleveragents/plan/prompt', { plan_id: plan.plan_id, guidance: 'three' });
   return plan.plan_id;
 }
@@ -40,7 +46,11 @@ async function startPlan(caller: TestCaller): Promise<string> {
 async function exported(caller = person, params: { readonly format?: 'jsonl' | 'csv'; readonly limit?: number } = {}): Promise<string> {
   let text = '';
   for (let after = 0; ; ) {
-    const page = await caller.call('_cleveragents/audit/export', { plan_id: planId, ...params, ...(after === 0 ? {} : { after_seq: after }) });
+    const page = await caller.call('_cleveragents/audit/export', {
+      plan_id: planId,
+      ...params,
+      ...(after === 0 ? {} : { after_seq: after }),
+    });
     text += page.content;
     if (page.next_after_seq === undefined) return text;
     expect(page.next_after_seq).toBeGreaterThan(after);
@@ -59,7 +69,15 @@ describe('an export', () => {
     const rows = await log();
     const verdict = await verify(await exported());
     const head = { seq: rows.length, hash: rows.at(-1)?.hash };
-    expect(verdict).toMatchObject({ valid: true, org: 'acme', plan_id: planId, rows: rows.length, masked_rows: 2, head, signature: 'valid' });
+    expect(verdict).toMatchObject({
+      valid: true,
+      org: 'acme',
+      plan_id: planId,
+      rows: rows.length,
+      masked_rows: 2,
+      head,
+      signature: 'valid',
+    });
     expect(verdict.as_of).toBe(new Date(service.clock.ms).toISOString());
   });
 
@@ -118,8 +136,15 @@ describe('an export', () => {
     expect(page.signing).toBe('off');
     expect(await verify(page.content, null)).toMatchObject({ valid: true, signature: 'unchecked' });
     expect(await verify(page.content)).toMatchObject({ valid: false, problem: 'unsigned', signature: 'unsigned' });
-    expect(await person.call('_cleveragents/audit/head', { plan_id: planId })).toMatchObject({ signed_head: null, signing: 'off', seq: (await log()).length });
-    expect(await person.call('_cleveragents/plan/guard/audit/verify', { plan_id: planId })).toMatchObject({ valid: true, head_signature: 'off' });
+    expect(await person.call('_cleveragents/audit/head', { plan_id: planId })).toMatchObject({
+      signed_head: null,
+      signing: 'off',
+      seq: (await log()).length,
+    });
+    expect(await person.call('_cleveragents/plan/guard/audit/verify', { plan_id: planId })).toMatchObject({
+      valid: true,
+      head_signature: 'off',
+    });
   });
 
   it('is verified with the key of its time after the key was changed', async () => {
@@ -147,15 +172,31 @@ describe('an export as CSV', () => {
 
 describe('an export that was tampered with', () => {
   type Change = (lines: string[]) => string[];
-  const edited = (index: number, change: (line: string) => string): Change => (lines) => lines.map((line, at) => (at === index ? change(line) : line));
-  const without = (...indexes: readonly number[]): Change => (lines) => lines.filter((_, at) => !indexes.includes(at));
+  const edited =
+    (index: number, change: (line: string) => string): Change =>
+    (lines) =>
+      lines.map((line, at) => (at === index ? change(line) : line));
+  const without =
+    (...indexes: readonly number[]): Change =>
+    (lines) =>
+      lines.filter((_, at) => !indexes.includes(at));
   // Line 1 (index 0) begins the file, so row n is at index n.
   const cases: readonly (readonly [name: string, change: Change, problem: AuditFileProblem, seq: number | undefined])[] = [
     ['a flipped byte in the content', edited(3, (line) => line.replace('"data":{', '"data":{"x":1,')), 'changed', 3],
     ['another time', edited(2, (line) => line.replace(/"at":"2026/, '"at":"2025')), 'changed', 2],
     ['another actor', edited(4, (line) => line.replace('"kind":"human"', '"kind":"agent"')), 'changed', 4],
-    ['another hash', edited(2, (line) => line.replace(/"hash":"(.)/, (_, digit: string) => `"hash":"${digit === 'a' ? 'b' : 'a'}`)), 'changed', 2],
-    ['another link', edited(3, (line) => line.replace(/"prev":"(.)/, (_, digit: string) => `"prev":"${digit === 'a' ? 'b' : 'a'}`)), 'broken_link', 3],
+    [
+      'another hash',
+      edited(2, (line) => line.replace(/"hash":"(.)/, (_, digit: string) => `"hash":"${digit === 'a' ? 'b' : 'a'}`)),
+      'changed',
+      2,
+    ],
+    [
+      'another link',
+      edited(3, (line) => line.replace(/"prev":"(.)/, (_, digit: string) => `"prev":"${digit === 'a' ? 'b' : 'a'}`)),
+      'broken_link',
+      3,
+    ],
     ['a dropped row', without(2), 'gap', 2],
     ['a dropped first row', without(1), 'gap', 1],
     ['two rows swapped', (lines) => [...lines.slice(0, 2), lines[3] ?? '', lines[2] ?? '', ...lines.slice(4)], 'gap', 2],
@@ -163,13 +204,23 @@ describe('an export that was tampered with', () => {
     ['a row of another plan', edited(2, (line) => line.replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${'0'.repeat(64)}"`)), 'broken_link', 2],
     ['a line that is no row', edited(2, () => '{"kind":"note"}'), 'unreadable', 2],
     ['a line that is no JSON', edited(2, (line) => line.slice(0, -1)), 'unreadable', 2],
-    ['the last row cut off', (lines) => without(lines.findIndex((line) => line.includes('"kind":"head"')) - 1)(lines), 'truncated', undefined],
+    [
+      'the last row cut off',
+      (lines) => without(lines.findIndex((line) => line.includes('"kind":"head"')) - 1)(lines),
+      'truncated',
+      undefined,
+    ],
     ['everything after a row cut off', (lines) => lines.slice(0, 4), 'truncated', 4],
     ['the seal cut off', (lines) => lines.slice(0, -1), 'truncated', undefined],
     ['all rows deleted', (lines) => lines.filter((line) => !line.includes('row"')), 'empty', 1],
     ['everything but the first line deleted', (lines) => lines.slice(0, 1), 'empty', 1],
     ['the first line deleted', without(0), 'not_an_export', undefined],
-    ['another plan in the first line', edited(0, (line) => line.replace(/"plan_id":"[^"]*"/, '"plan_id":"01HXRCF1ABCDE12345678901ZZ"')), 'not_an_export', undefined],
+    [
+      'another plan in the first line',
+      edited(0, (line) => line.replace(/"plan_id":"[^"]*"/, '"plan_id":"01HXRCF1ABCDE12345678901ZZ"')),
+      'not_an_export',
+      undefined,
+    ],
     ['the signed heads taken out', (lines) => lines.filter((line) => !line.includes('"kind":"head"')), 'page_changed', 1],
     ['a blank in a row that changes no meaning', edited(3, (line) => line.replace('"kind":"row",', '"kind":"row", ')), 'page_changed', 1],
     ['a second end', (lines) => [...lines, lines.at(-1) ?? ''], 'unreadable', undefined],
@@ -202,12 +253,19 @@ describe('an export that was tampered with', () => {
   it('is found when a page is missing', async () => {
     const pages: string[] = [];
     for (let after: number | undefined = 0; after !== undefined; ) {
-      const page: { readonly content: string; readonly next_after_seq?: number | undefined } = await person.call('_cleveragents/audit/export', { plan_id: planId, limit: 3, ...(after === 0 ? {} : { after_seq: after }) });
+      const page: { readonly content: string; readonly next_after_seq?: number | undefined } = await person.call(
+        '_cleveragents/audit/export',
+        { plan_id: planId, limit: 3, ...(after === 0 ? {} : { after_seq: after }) },
+      );
       pages.push(page.content);
       after = page.next_after_seq;
     }
     expect(pages.length).toBeGreaterThan(2);
-    expect(await verify(pages.filter((_, index) => index !== 1).join(''))).toMatchObject({ valid: false, problem: 'gap', first_bad_seq: 4 });
+    expect(await verify(pages.filter((_, index) => index !== 1).join(''))).toMatchObject({
+      valid: false,
+      problem: 'gap',
+      first_bad_seq: 4,
+    });
     expect(await verify(pages.slice(0, -1).join(''))).toMatchObject({ valid: false, problem: 'truncated' });
   });
 
@@ -218,7 +276,9 @@ describe('an export that was tampered with', () => {
     const forged = lines.map((line, at) => (at === index ? line.replace(' for it', ' for all') : line));
     expect(await verify(textOf(forged))).toMatchObject({ valid: false, problem: 'changed', first_bad_seq: row['seq'] });
     const parsed = JSON.parse(forged[index] ?? '') as { row: JsonObject };
-    const again = forged.map((line, at) => (at === index ? JSON.stringify({ ...parsed, content_sha256: digestOf(sha256, parsed.row) }) : line));
+    const again = forged.map((line, at) =>
+      at === index ? JSON.stringify({ ...parsed, content_sha256: digestOf(sha256, parsed.row) }) : line,
+    );
     expect(await verify(textOf(again))).toMatchObject({ valid: false, problem: 'page_changed' });
   });
 
@@ -228,13 +288,37 @@ describe('an export that was tampered with', () => {
     await startPlan(forger);
     const port = other.services.plans;
     // A log of the same plan id and org, complete and consistent, signed with a key of the forger's.
-    const command = { type: 'message', by: { actor: { kind: 'human', id: 'x' }, mayApprove: true, separateRequester: false, requireDigest: false }, messageId: 'm', parts: [], metadata: null, text: 'other', answers: [], plain: null } as const;
+    const command = {
+      type: 'message',
+      by: { actor: { kind: 'human', id: 'x' }, mayApprove: true, separateRequester: false, requireDigest: false },
+      messageId: 'm',
+      parts: [],
+      metadata: null,
+      text: 'other',
+      answers: [],
+      plain: null,
+    } as const;
     const rows = await log();
     const created = rows[0];
     if (created?.type !== 'plan_created') throw new Error('no first row');
     const theirs = port.plan('acme', planId);
     const { action, profile, policy, statistics, session_id: sessionId, requester } = created.data;
-    await theirs.create({ type: 'create', planId, org: 'acme', sessionId, action, arguments: {}, input: '', project: null, profile, policy, statistics, by: requester, message: null, rejection: null });
+    await theirs.create({
+      type: 'create',
+      planId,
+      org: 'acme',
+      sessionId,
+      action,
+      arguments: {},
+      input: '',
+      project: null,
+      profile,
+      policy,
+      statistics,
+      by: requester,
+      message: null,
+      rejection: null,
+    });
     await theirs.command(command);
     const forged = await forger.call('_cleveragents/audit/export', { plan_id: planId });
     expect(await verify(forged.content, { keys: other.services.auditKeys.publicKeys })).toMatchObject({ valid: true });
@@ -253,25 +337,35 @@ describe('an export that was tampered with', () => {
     const signed = await signHead(service.services.auditKeys, claim);
     const replaced = lines.map((line, at) => (at === index ? JSON.stringify({ kind: 'head', head: signed }) : line));
     expect(await verify(textOf(replaced))).toMatchObject({ valid: false, problem: 'rewritten', first_bad_seq: head['seq'] });
-    const moved = lines.map((line, at) => (at === index ? JSON.stringify({ kind: 'head', head: { ...head, seq: Number(head['seq']) - 1 } }) : line));
+    const moved = lines.map((line, at) =>
+      at === index ? JSON.stringify({ kind: 'head', head: { ...head, seq: Number(head['seq']) - 1 } }) : line,
+    );
     expect(await verify(textOf(moved))).toMatchObject({ valid: false, problem: 'bad_signature' });
   });
 
-  it.each(['', '\n', 'null\n', '[]\n', '{"kind":"export"}\n', `{"kind":"export","v":1,"x":${'['.repeat(5000)}${']'.repeat(5000)}}\n`, 'a'.repeat(1000)])(
-    'is no export at all, and nothing is thrown (%#)',
-    async (text) => {
-      const verdict = await verify(text);
-      expect(verdict.valid).toBe(false);
-      expect(['not_an_export', 'truncated']).toContain(verdict.problem);
+  it.each([
+    '',
+    '\n',
+    'null\n',
+    '[]\n',
+    '{"kind":"export"}\n',
+    `{"kind":"export","v":1,"x":${'['.repeat(5000)}${']'.repeat(5000)}}\n`,
+    'a'.repeat(1000),
+  ])('is no export at all, and nothing is thrown (%#)', async (text) => {
+    const verdict = await verify(text);
+    expect(verdict.valid).toBe(false);
+    expect(['not_an_export', 'truncated']).toContain(verdict.problem);
+  });
+
+  it.each([null, [], {}, 'keys', { keys: 'none' }, { keys: [{ kty: 'RSA' }] }])(
+    'is not called valid with keys that are none (%#)',
+    async (keys) => {
+      const verdict = await verify(await exported(), keys);
+      // No keys at all were asked for: then the chain alone counts, and the verdict says so.
+      expect(verdict.signature).not.toBe('valid');
+      expect(verdict.valid).toBe(keys === null);
     },
   );
-
-  it.each([null, [], {}, 'keys', { keys: 'none' }, { keys: [{ kty: 'RSA' }] }])('is not called valid with keys that are none (%#)', async (keys) => {
-    const verdict = await verify(await exported(), keys);
-    // No keys at all were asked for: then the chain alone counts, and the verdict says so.
-    expect(verdict.signature).not.toBe('valid');
-    expect(verdict.valid).toBe(keys === null);
-  });
 });
 
 describe('the head of a plan', () => {
@@ -293,7 +387,10 @@ describe('the head of a plan', () => {
 
 describe('what people are shown', () => {
   it('has no secret in approvals and status, and the digest still covers the true value', async () => {
-    const other = await person.call('_cleveragents/plan/use', { action_name: 'deploy', arguments: { user: 'bob', password: 'another-horse-7' } });
+    const other = await person.call('_cleveragents/plan/use', {
+      action_name: 'deploy',
+      arguments: { user: 'bob', password: 'another-horse-7' },
+    });
     const same = await person.call('_cleveragents/plan/use', { action_name: 'deploy', arguments: { user: 'bob', password: PASSWORD } });
     expect(JSON.stringify([other, same, await person.call('_cleveragents/approval/list', {})])).not.toMatch(/horse/);
     expect(JSON.stringify(await person.call('_cleveragents/plan/status', { plan_id: planId }))).not.toContain(KEY.slice(-20));

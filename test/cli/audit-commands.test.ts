@@ -1,6 +1,6 @@
 /** `agents audit export|verify` against a service that makes real exports. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -25,7 +25,14 @@ async function use(made: TestService): Promise<void> {
   service = made;
   person = await service.caller('acme');
   await person.call('_cleveragents/action/add', {
-    action: { name: 'greet', description: 'Greets', actor: 'scripted/steps', apply: 'none', automation_profile: 'manual', execute: [{ say: 'Hello' }] } as never,
+    action: {
+      name: 'greet',
+      description: 'Greets',
+      actor: 'scripted/steps',
+      apply: 'none',
+      automation_profile: 'manual',
+      execute: [{ say: 'Hello' }],
+    } as never,
   });
   planId = (await person.call('_cleveragents/plan/use', { action_name: 'greet' })).plan_id;
 }
@@ -87,7 +94,10 @@ describe('agents audit export', () => {
     expect(exported.exitCode).toBe(0);
     expect(exported.err).toMatch(/warning: This server does not sign/);
     expect(await run(['audit', 'verify', 'trail.jsonl'])).toMatchObject({ exitCode: 1, out: expect.stringMatching(/NOT VALID.*unsigned/) });
-    expect(await run(['audit', 'verify', 'trail.jsonl', '--chain-only'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/NO SIGNATURE WAS CHECKED/) });
+    expect(await run(['audit', 'verify', 'trail.jsonl', '--chain-only'])).toMatchObject({
+      exitCode: 0,
+      out: expect.stringMatching(/NO SIGNATURE WAS CHECKED/),
+    });
   });
 });
 
@@ -98,12 +108,19 @@ describe('agents audit verify', () => {
   });
   const change = async (edit: (lines: string[]) => string[]): Promise<void> => {
     const lines = (await readFile(join(root, 'trail.jsonl'), 'utf8')).split('\n').slice(0, -1);
-    await writeFile(join(root, 'trail.jsonl'), edit(lines).map((line) => `${line}\n`).join(''));
+    await writeFile(
+      join(root, 'trail.jsonl'),
+      edit(lines)
+        .map((line) => `${line}\n`)
+        .join(''),
+    );
   };
 
   it('needs no server: the file and the keys are enough', async () => {
     expect(await run(['audit', 'verify', 'trail.jsonl', '--jwks', 'keys.json'], { online: false })).toMatchObject({ exitCode: 0, err: '' });
-    expect(await run(['audit', 'verify', 'trail.jsonl', '--jwks', 'https://agents.test/.well-known/jwks.json'], { online: false })).toMatchObject({ exitCode: 0 });
+    expect(
+      await run(['audit', 'verify', 'trail.jsonl', '--jwks', 'https://agents.test/.well-known/jwks.json'], { online: false }),
+    ).toMatchObject({ exitCode: 0 });
   });
 
   it('does not say that a file is valid when it has no keys to check with', async () => {
@@ -112,7 +129,11 @@ describe('agents audit verify', () => {
   });
 
   it.each([
-    ['a changed row', (lines: string[]) => lines.map((line, at) => (at === 2 ? line.replace('"at":"2', '"at":"1') : line)), /NOT VALID at row 2 \(line 3\): changed/],
+    [
+      'a changed row',
+      (lines: string[]) => lines.map((line, at) => (at === 2 ? line.replace('"at":"2', '"at":"1') : line)),
+      /NOT VALID at row 2 \(line 3\): changed/,
+    ],
     ['a missing row', (lines: string[]) => lines.filter((_, at) => at !== 2), /NOT VALID at row 2 \(line 3\): gap/],
     ['a cut file', (lines: string[]) => lines.slice(0, 3), /NOT VALID at row 3: truncated/],
     ['an empty log', (lines: string[]) => lines.filter((line) => !line.includes('"row"')), /NOT VALID at row 1 .*empty/],

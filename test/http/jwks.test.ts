@@ -30,7 +30,10 @@ describe('the published keys', () => {
     const { body } = await call(app, '_cleveragents/health/check');
     expect(body.result?.['status']).toBe('degraded');
     const checks = body.result?.['checks'] as { name: string; status: string; detail?: string }[];
-    expect(checks.find(({ name }) => name === 'audit_signing')).toMatchObject({ status: 'failed', detail: expect.stringContaining('wrangler secret put AUDIT_SIGNING_KEY') });
+    expect(checks.find(({ name }) => name === 'audit_signing')).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining('wrangler secret put AUDIT_SIGNING_KEY'),
+    });
   });
 
   test('fail the health check when the secret is of two keys', async () => {

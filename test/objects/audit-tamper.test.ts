@@ -3,9 +3,9 @@ import { runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { ulid } from 'ulid';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { verifyAuditFile } from '../../src/api/audit-file.ts';
 import type { ResultOf } from '../../src/api/operations.ts';
 import { findOperation } from '../../src/api/operations.ts';
+import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
 import type { SignedHead } from '../../src/core/audit/head.ts';
@@ -36,7 +36,12 @@ beforeEach(async () => {
   planId = made.value.plan.id;
   await until(person, planId, isTerminal);
   // The last rows are in D1, and the end is signed.
-  await waitFor(async () => (await verify()).head_signature === 'valid' && (await verify()).trail === 'complete' && (await verify()).signed_seq === (await logOf(person, planId)).length);
+  await waitFor(
+    async () =>
+      (await verify()).head_signature === 'valid' &&
+      (await verify()).trail === 'complete' &&
+      (await verify()).signed_seq === (await logOf(person, planId)).length,
+  );
 });
 
 async function waitFor(holds: () => Promise<boolean>): Promise<void> {
@@ -65,7 +70,8 @@ async function exported() {
   return verifyAuditFile(content, { sha256, jwks: { keys: services.auditKeys.publicKeys } });
 }
 
-const tamper = (change: (sql: SqlStorage) => void): Promise<void> => runInDurableObject(stubOf(person, planId), (_object, state) => change(state.storage.sql));
+const tamper = (change: (sql: SqlStorage) => void): Promise<void> =>
+  runInDurableObject(stubOf(person, planId), (_object, state) => change(state.storage.sql));
 
 const bodyOf = (sql: SqlStorage, seq: number): string => String(sql.exec('SELECT body FROM log WHERE seq = ?', seq).one()['body']);
 
@@ -84,30 +90,79 @@ function rechain(sql: SqlStorage, org: string, change: (row: LogRow) => object):
 describe('the log of a plan', () => {
   it('that nobody touched is valid, signed, and the same in D1', async () => {
     const log = await logOf(person, planId);
-    expect(await verify()).toMatchObject({ valid: true, entries: log.length, head_signature: 'valid', signed_seq: log.length, trail: 'complete' });
+    expect(await verify()).toMatchObject({
+      valid: true,
+      entries: log.length,
+      head_signature: 'valid',
+      signed_seq: log.length,
+      trail: 'complete',
+    });
     expect(await exported()).toMatchObject({ valid: true, signature: 'valid', rows: log.length });
   });
 
-  const cases: readonly (readonly [name: string, change: (sql: SqlStorage, last: number) => void, problem: string, seq: number | 'last' | undefined, inExport: RegExp])[] = [
-    ['a flipped byte', (sql) => sql.exec('UPDATE log SET body = ? WHERE seq = 3', bodyOf(sql, 3).replace('"at":"2', '"at":"1')), 'changed', 3, /^changed$/],
-    ['a byte that makes it unreadable', (sql) => sql.exec("UPDATE log SET body = substr(body, 2) WHERE seq = 3"), 'changed', 3, /^truncated$/],
+  const cases: readonly (readonly [
+    name: string,
+    change: (sql: SqlStorage, last: number) => void,
+    problem: string,
+    seq: number | 'last' | undefined,
+    inExport: RegExp,
+  ])[] = [
+    [
+      'a flipped byte',
+      (sql) => sql.exec('UPDATE log SET body = ? WHERE seq = 3', bodyOf(sql, 3).replace('"at":"2', '"at":"1')),
+      'changed',
+      3,
+      /^changed$/,
+    ],
+    [
+      'a byte that makes it unreadable',
+      (sql) => sql.exec('UPDATE log SET body = substr(body, 2) WHERE seq = 3'),
+      'changed',
+      3,
+      /^truncated$/,
+    ],
     ['a dropped row', (sql) => sql.exec('DELETE FROM log WHERE seq = 3'), 'gap', 4, /^gap$/],
-    ['two rows swapped', (sql) => {
-      const [three, four] = [bodyOf(sql, 3), bodyOf(sql, 4)];
-      sql.exec('UPDATE log SET body = ? WHERE seq = 3', four);
-      sql.exec('UPDATE log SET body = ? WHERE seq = 4', three);
-    }, 'gap', 4, /^gap$/],
-    ['a row put in behind the end', (sql, last) => {
-      const { hash, ...row } = JSON.parse(bodyOf(sql, last)) as LogRow;
-      const { v: _v, seq: _seq, prev: _prev, ...event } = row;
-      sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', last + 1, JSON.stringify(chainRow(sha256, hash, last + 1, event as never)));
-    }, 'added', undefined, /^unsigned$/],
+    [
+      'two rows swapped',
+      (sql) => {
+        const [three, four] = [bodyOf(sql, 3), bodyOf(sql, 4)];
+        sql.exec('UPDATE log SET body = ? WHERE seq = 3', four);
+        sql.exec('UPDATE log SET body = ? WHERE seq = 4', three);
+      },
+      'gap',
+      4,
+      /^gap$/,
+    ],
+    [
+      'a row put in behind the end',
+      (sql, last) => {
+        const { hash, ...row } = JSON.parse(bodyOf(sql, last)) as LogRow;
+        const { v: _v, seq: _seq, prev: _prev, ...event } = row;
+        sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', last + 1, JSON.stringify(chainRow(sha256, hash, last + 1, event as never)));
+      },
+      'added',
+      undefined,
+      /^unsigned$/,
+    ],
     ['the last row cut off', (sql, last) => sql.exec('DELETE FROM log WHERE seq = ?', last), 'truncated', 'last', /^truncated$/],
-    ['the second half cut off', (sql, last) => sql.exec('DELETE FROM log WHERE seq > ?', Math.floor(last / 2)), 'truncated', undefined, /^truncated$/],
+    [
+      'the second half cut off',
+      (sql, last) => sql.exec('DELETE FROM log WHERE seq > ?', Math.floor(last / 2)),
+      'truncated',
+      undefined,
+      /^truncated$/,
+    ],
     ['all rows deleted', (sql) => sql.exec('DELETE FROM log'), 'deleted', 1, /^empty$/],
-    ['a forged signature', (sql) => {
-      for (const head of new HeadStore(sql).list()) sql.exec('UPDATE heads SET body = ? WHERE seq = ?', JSON.stringify({ ...head, at: '2020-01-01T00:00:00.000Z' }), head.seq);
-    }, 'bad_signature', undefined, /^bad_signature$/],
+    [
+      'a forged signature',
+      (sql) => {
+        for (const head of new HeadStore(sql).list())
+          sql.exec('UPDATE heads SET body = ? WHERE seq = ?', JSON.stringify({ ...head, at: '2020-01-01T00:00:00.000Z' }), head.seq);
+      },
+      'bad_signature',
+      undefined,
+      /^bad_signature$/,
+    ],
   ];
 
   it.each(cases)('shows: %s', async (_, change, problem, seq, inExport) => {
@@ -115,7 +170,8 @@ describe('the log of a plan', () => {
     await tamper((sql) => change(sql, last));
     const verdict = await verify();
     expect(verdict).toMatchObject({ valid: false, problem });
-    if (seq !== undefined) expect(verdict.first_bad_seq).toBe(seq === 'last' ? (problem === 'truncated' ? last : verdict.first_bad_seq) : seq);
+    if (seq !== undefined)
+      expect(verdict.first_bad_seq).toBe(seq === 'last' ? (problem === 'truncated' ? last : verdict.first_bad_seq) : seq);
     const file = await exported();
     expect(file.valid).toBe(false);
     expect(file.problem).toMatch(inExport);
@@ -164,11 +220,23 @@ describe('the log of a plan', () => {
 
 describe("a plan's entries in D1", () => {
   const changed: readonly (readonly [name: string, sql: string])[] = [
-    ['another result', "UPDATE audit_entries SET result = iif(result = 'allowed', 'denied', 'allowed') WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)"],
-    ['another reason', "UPDATE audit_entries SET reason = 'because' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)"],
-    ['another actor', "UPDATE audit_entries SET actor_id = 'nobody' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)"],
+    [
+      'another result',
+      "UPDATE audit_entries SET result = iif(result = 'allowed', 'denied', 'allowed') WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
+    ],
+    [
+      'another reason',
+      "UPDATE audit_entries SET reason = 'because' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
+    ],
+    [
+      'another actor',
+      "UPDATE audit_entries SET actor_id = 'nobody' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
+    ],
     ['a deleted entry', 'DELETE FROM audit_entries WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)'],
-    ['a moved entry', 'UPDATE audit_entries SET seq = seq + 1 WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)'],
+    [
+      'a moved entry',
+      'UPDATE audit_entries SET seq = seq + 1 WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)',
+    ],
     ['all deleted', 'DELETE FROM audit_entries WHERE plan_id = ?1'],
   ];
   it.each(changed)('are held against the log: %s', async (_, sql) => {
@@ -223,6 +291,7 @@ describe('secrets in the arguments of a call', () => {
     const actionName = await addAction(person, {
       name: `a-${ulid().toLowerCase()}`,
       arguments: { type: 'object', properties: { label: { type: 'string' } } },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the template language of actions
       execute: [{ id: 'one', call: { tool: 'test/counter', arguments: { label: '${args.label}' } } }],
       apply: 'none',
     });
@@ -237,7 +306,9 @@ describe('secrets in the arguments of a call', () => {
     expect(done.plan.failure).toBeNull();
     expect(performed(label)).toHaveLength(1);
     expect(JSON.stringify(await logOf(person, planId))).not.toContain(secret);
-    const rows = await runInDurableObject(stubOf(person, planId), (_object, state) => state.storage.sql.exec('SELECT body FROM log UNION ALL SELECT body FROM log_parts').toArray());
+    const rows = await runInDurableObject(stubOf(person, planId), (_object, state) =>
+      state.storage.sql.exec('SELECT body FROM log UNION ALL SELECT body FROM log_parts').toArray(),
+    );
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 });

@@ -27,9 +27,20 @@ export const auditHandlers = {
     const org = call.principal.org;
     const content =
       format === 'csv'
-        ? `${afterSeq === 0 ? CSV_HEADER : ''}${rows.flatMap((row) => auditEntryOf(row) ?? []).map((entry) => csvLine(planId, entry)).join('')}`
+        ? `${afterSeq === 0 ? CSV_HEADER : ''}${rows
+            .flatMap((row) => auditEntryOf(row) ?? [])
+            .map((entry) => csvLine(planId, entry))
+            .join('')}`
         : await writeAuditPage(
-            { org, planId, isFirst: afterSeq === 0, rows, heads: isLast ? heads.signed : null, afterSeq, at: new Date(clock.nowMs()).toISOString() },
+            {
+              org,
+              planId,
+              isFirst: afterSeq === 0,
+              rows,
+              heads: isLast ? heads.signed : null,
+              afterSeq,
+              at: new Date(clock.nowMs()).toISOString(),
+            },
             { sha256, keys },
           );
     return ok({

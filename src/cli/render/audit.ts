@@ -1,6 +1,6 @@
-import type { AuditFileVerdict } from '../../api/audit-file.ts';
 import type { AuditEntryView } from '../../api/guard.ts';
 import type { ResultOf } from '../../api/operations.ts';
+import type { AuditFileVerdict } from '../../api/verify-audit-file.ts';
 import { clip, oneLine, type Style, table } from './style.ts';
 
 /** The trail, one decision per line. */
@@ -31,7 +31,8 @@ function subjectOf({ context }: AuditEntryView): string {
 /** Whether the chain holds, in one line. */
 export function renderVerification(result: ResultOf<'_cleveragents/plan/guard/audit/verify'>, style: Style): string {
   if (result.valid) {
-    const signed = result.head_signature === 'valid' ? `signed up to row ${result.signed_seq ?? 0}` : `head signature ${result.head_signature}`;
+    const signed =
+      result.head_signature === 'valid' ? `signed up to row ${result.signed_seq ?? 0}` : `head signature ${result.head_signature}`;
     return style.paint('green', oneLine(`valid: ${result.entries} rows, head ${result.head}, ${signed}, trail ${result.trail}`));
   }
   const where = result.first_bad_seq === undefined ? '' : ` at row ${result.first_bad_seq}`;

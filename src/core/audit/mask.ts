@@ -103,7 +103,10 @@ function masked(value: JsonValue, isSecret: boolean, depth: number): JsonValue {
     return next.some((item, index) => item !== items[index]) ? next : value;
   }
   const before = Object.entries(value as { readonly [key: string]: JsonValue });
-  const after = before.map(([name, member]): [string, JsonValue] => [name, masked(member, isSecret || isSecretMember(name, member), depth + 1)]);
+  const after = before.map(([name, member]): [string, JsonValue] => [
+    name,
+    masked(member, isSecret || isSecretMember(name, member), depth + 1),
+  ]);
   if (after.every(([, member], index) => member === before[index]?.[1])) return value;
   return Object.fromEntries(after);
 }
@@ -163,7 +166,31 @@ const PROVIDER_KEYS = [
   'eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}(?:\\.[A-Za-z0-9_-]*)?',
 ].join('|');
 
-const PROVIDER_WORDS = ['sk-', 'k_live_', 'k_test_', 'whsec_', 'ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_', 'glpat-', 'xox', 'xapp-', 'akia', 'asia', 'aiza', 'ya29.', 'npm_', 'hf_', 'pypi-', 'dop_v1_', 'sg.', 'eyj'];
+const PROVIDER_WORDS = [
+  'sk-',
+  'k_live_',
+  'k_test_',
+  'whsec_',
+  'ghp_',
+  'gho_',
+  'ghu_',
+  'ghs_',
+  'ghr_',
+  'github_pat_',
+  'glpat-',
+  'xox',
+  'xapp-',
+  'akia',
+  'asia',
+  'aiza',
+  'ya29.',
+  'npm_',
+  'hf_',
+  'pypi-',
+  'dop_v1_',
+  'sg.',
+  'eyj',
+];
 
 const ASSIGNED_NAMES =
   'authorization|(?:api|secret|private|access)[_-]?key|(?:access|auth|refresh|bearer|id)[_-]?token|client[_-]?secret|password|passwd|passphrase|secret|token';
@@ -184,7 +211,10 @@ const PATTERNS: readonly Shape[] = [
   // name=value and "name": "value", also inside a text that is JSON itself.
   {
     words: ['key', 'token', 'secret', 'passw', 'passphrase', 'authorization'],
-    pattern: new RegExp(`((?:${ASSIGNED_NAMES})\\\\?["']? ?[:=] ?\\\\?["']?(?:[A-Za-z]{1,16} )?)([A-Za-z0-9._~+/!@#$%^*-]{6,}={0,2})(?![A-Za-z0-9._~+/!@#$%^*([-])`, 'gi'),
+    pattern: new RegExp(
+      `((?:${ASSIGNED_NAMES})\\\\?["']? ?[:=] ?\\\\?["']?(?:[A-Za-z]{1,16} )?)([A-Za-z0-9._~+/!@#$%^*-]{6,}={0,2})(?![A-Za-z0-9._~+/!@#$%^*([-])`,
+      'gi',
+    ),
     replace: (all = '', name = '', value = '') => (looksRandom(value) ? `${name}${MASK}` : all),
   },
   { words: ['cookie'], pattern: /\b((?:set-)?cookie ?: ?)([^\r\n"'\\]{4,})/gi, replace: `$1${MASK}` },
@@ -192,7 +222,10 @@ const PATTERNS: readonly Shape[] = [
   { words: ['://'], pattern: /(\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@?#"']{0,100}:)[^\s/@?#"']{1,200}@/gi, replace: `$1${MASK}@` },
 ];
 
-const ANY_WORD = new RegExp(['-----BEGIN ', ...PATTERNS.flatMap(({ words }) => words)].map((word) => word.replace('.', '\\.')).join('|'), 'i');
+const ANY_WORD = new RegExp(
+  ['-----BEGIN ', ...PATTERNS.flatMap(({ words }) => words)].map((word) => word.replace('.', '\\.')).join('|'),
+  'i',
+);
 
 const KEY_BEGINS = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY-----/g;
 const KEY_ENDS = '-----END ';

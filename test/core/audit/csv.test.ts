@@ -25,11 +25,17 @@ describe('a cell of CSV', () => {
 
   it('never begins as a formula and reads back as the text, with at most a quote in front', () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.string().map((text) => `=${text}`)), (text) => {
-        const read = readCell(csvCell(text));
-        expect(read).not.toMatch(/^[=+\-@\t\r\n]/);
-        expect([text, `'${text}`]).toContain(read);
-      }),
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.string().map((text) => `=${text}`),
+        ),
+        (text) => {
+          const read = readCell(csvCell(text));
+          expect(read).not.toMatch(/^[=+\-@\t\r\n]/);
+          expect([text, `'${text}`]).toContain(read);
+        },
+      ),
     );
   });
 });

@@ -5,7 +5,14 @@ import { headText, signHead } from '../../../src/core/audit/head.ts';
 import { newAuditKeys, newSigningKey } from '../../support/audit-keys.ts';
 
 const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
-const CLAIM = { v: 1, org: 'acme', plan_id: '01HXRCF1ABCDE12345678901AB', seq: 7, hash: 'ab'.repeat(32), at: '2026-11-30T12:00:00.000Z' } as const;
+const CLAIM = {
+  v: 1,
+  org: 'acme',
+  plan_id: '01HXRCF1ABCDE12345678901AB',
+  seq: 7,
+  hash: 'ab'.repeat(32),
+  at: '2026-11-30T12:00:00.000Z',
+} as const;
 
 describe('a deployment with a key', () => {
   it('signs heads that its published key verifies, the same each time', async () => {
@@ -15,7 +22,13 @@ describe('a deployment with a key', () => {
     if (head === null) throw new Error('not signed');
     expect(await signHead(keys, CLAIM)).toEqual(head);
     expect(await verifySignature(keys.publicKeys, headText(head), head)).toBe('valid');
-    for (const changed of [{ seq: 8 }, { hash: 'ac'.repeat(32) }, { org: 'acme2' }, { plan_id: '01HXRCF1ABCDE12345678901AC' }, { at: '2026-11-30T12:00:00.001Z' }]) {
+    for (const changed of [
+      { seq: 8 },
+      { hash: 'ac'.repeat(32) },
+      { org: 'acme2' },
+      { plan_id: '01HXRCF1ABCDE12345678901AC' },
+      { at: '2026-11-30T12:00:00.001Z' },
+    ]) {
       expect(await verifySignature(keys.publicKeys, headText({ ...head, ...changed }), head), JSON.stringify(changed)).toBe('invalid');
     }
   });

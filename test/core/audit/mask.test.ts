@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { holdsSecret, isSecretName, MASK, maskJson, maskText } from '../../../src/core/audit/mask.ts';
 import { formatApiKey } from '../../../src/core/api-key.ts';
+import { holdsSecret, isSecretName, MASK, maskJson, maskText } from '../../../src/core/audit/mask.ts';
 import type { JsonValue } from '../../../src/core/json.ts';
 
 /** Never whole in this file, so that no scanner takes a sample for a leak. */
@@ -96,7 +96,17 @@ describe('maskText', () => {
   });
 
   it('takes no longer than its text is long, whatever is in it', () => {
-    const hostile = ['-----BEGIN PRIVATE KEY-----', 'Bearer ', 'token=', 'https://a', 'ca_a_', 'eyJaaaaaaaa.', 'cookie:', 'password="', 'a'];
+    const hostile = [
+      '-----BEGIN PRIVATE KEY-----',
+      'Bearer ',
+      'token=',
+      'https://a',
+      'ca_a_',
+      'eyJaaaaaaaa.',
+      'cookie:',
+      'password="',
+      'a',
+    ];
     for (const piece of hostile) {
       const text = piece.repeat(Math.ceil(400_000 / piece.length));
       const doubled = text + text;
@@ -113,21 +123,48 @@ describe('maskText', () => {
 });
 
 describe('a member whose name says that it is secret', () => {
-  it.each(['authorization', 'Authorization', 'token', 'access_token', 'accessToken', 'X-A2A-Notification-Token', 'secret', 'client_secret', 'password', 'DB_PASSWORD', 'api_key', 'apiKey', 'x-api-key', 'credentials', 'cookie', 'Set-Cookie', 'private_key'])(
-    'is hidden: %s',
-    (name) => {
-      expect(isSecretName(name)).toBe(true);
-      expect(maskJson({ [name]: 'plain', other: 'plain' })).toEqual({ [name]: MASK, other: 'plain' });
-      expect(maskJson({ deep: [{ [name]: { user: 'bob', list: ['x', 7] } }] })).toEqual({ deep: [{ [name]: { user: MASK, list: [MASK, MASK] } }] });
-    },
-  );
+  it.each([
+    'authorization',
+    'Authorization',
+    'token',
+    'access_token',
+    'accessToken',
+    'X-A2A-Notification-Token',
+    'secret',
+    'client_secret',
+    'password',
+    'DB_PASSWORD',
+    'api_key',
+    'apiKey',
+    'x-api-key',
+    'credentials',
+    'cookie',
+    'Set-Cookie',
+    'private_key',
+  ])('is hidden: %s', (name) => {
+    expect(isSecretName(name)).toBe(true);
+    expect(maskJson({ [name]: 'plain', other: 'plain' })).toEqual({ [name]: MASK, other: 'plain' });
+    expect(maskJson({ deep: [{ [name]: { user: 'bob', list: ['x', 7] } }] })).toEqual({
+      deep: [{ [name]: { user: MASK, list: [MASK, MASK] } }],
+    });
+  });
 
-  it.each(['path', 'next_page_token', 'page_token', 'max_tokens', 'key', 'digest', 'author', 'tokenizer', 'secretary', 'idempotency_key', 'signature', 'session_id'])(
-    'is not one of: %s',
-    (name) => {
-      expect(isSecretName(name)).toBe(false);
-    },
-  );
+  it.each([
+    'path',
+    'next_page_token',
+    'page_token',
+    'max_tokens',
+    'key',
+    'digest',
+    'author',
+    'tokenizer',
+    'secretary',
+    'idempotency_key',
+    'signature',
+    'session_id',
+  ])('is not one of: %s', (name) => {
+    expect(isSecretName(name)).toBe(false);
+  });
 
   it('says nothing about absence, numbers of tokens, references in templates and schemas', () => {
     const values: JsonValue[] = [
@@ -135,6 +172,7 @@ describe('a member whose name says that it is secret', () => {
       { password: '' },
       { token: 512 },
       { use_token: true },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the template language of actions
       { token: '${args.token}' },
       { properties: { password: { type: 'string', description: 'of the account' } } },
     ];
@@ -169,6 +207,10 @@ describe('maskJson', () => {
 
   it('hides the credentials of a push configuration (A14)', () => {
     const config = { url: 'https://hook.example/x', token: 'plain-text', authentication: { schemes: ['Bearer'], credentials: 'k1' } };
-    expect(maskJson(config)).toEqual({ url: 'https://hook.example/x', token: MASK, authentication: { schemes: ['Bearer'], credentials: MASK } });
+    expect(maskJson(config)).toEqual({
+      url: 'https://hook.example/x',
+      token: MASK,
+      authentication: { schemes: ['Bearer'], credentials: MASK },
+    });
   });
 });

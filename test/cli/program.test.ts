@@ -109,6 +109,19 @@ describe('the commands', () => {
     expect(params).toEqual({ action_name: 'a', guardrails: { tool_budget: 10, max_tool_calls_per_step: 20 } });
   });
 
+  it.each([
+    [['plan', 'guard', 'set', 'P', '--max-cost', '10.00'], { plan_id: 'P', guardrails: { tool_budget: 10 } }],
+    [['plan', 'guard', 'set', 'P', '--max-tool-calls', '20'], { plan_id: 'P', guardrails: { max_tool_calls_per_step: 20 } }],
+    [['plan', 'guard', 'set', 'P', '--tool-allowlist', ''], { plan_id: 'P', guardrails: { tool_allowlist: [] } }],
+    [['plan', 'guard', 'set', 'P', '--drop', 'tool_budget,max_steps'], { plan_id: 'P', drop: ['tool_budget', 'max_steps'] }],
+    [['plan', 'guard', 'denylist', 'add', 'P', 'shell_exec'], { plan_id: 'P', tool: 'shell_exec' }],
+    [['plan', 'guard', 'denylist', 'remove', 'P', 'shell_exec'], { plan_id: 'P', tool: 'shell_exec' }],
+    [['halt', 'set', 'plan', 'P', '--reason', 'pays twice'], { level: 'plan', plan_id: 'P', reason: 'pays twice' }],
+    [['halt', 'clear', 'plan', 'P'], { level: 'plan', plan_id: 'P' }],
+  ] as const)('change a running plan: %j', (argv, params) => {
+    expect(parse(argv).params).toEqual(params);
+  });
+
   it('join repeated lists and pairs', () => {
     const { params } = parse([
       'plan',

@@ -363,9 +363,10 @@ export function openGate(work: Work, waiting: readonly Call[]): ReturnType<typeo
   });
 }
 
-/** The one warning of a plan, at 90 % of its cap. */
+/** The one warning of a plan, at 90 % of its cap. A plan that has just ended is past warning. */
 export function warnOnce(work: Work): void {
-  const { ledger, policy } = work.plan();
+  const { ledger, policy, terminal } = work.plan();
+  if (terminal) return;
   const due = dueWarning(ledger, policy.planCapMicroUsd);
   if (due !== null) work.emit('budget_warning', SYSTEM, { level: 'plan', cap_micro_usd: due.capMicroUsd, spent_micro_usd: due.spentMicroUsd });
 }

@@ -38,7 +38,7 @@ export function settleExternal(work: Work, command: Settle): Result<SettlementAn
   // Past its deadline it has expired, whether or not the alarm has come round to it.
   if (!call.external.isExpired && expiresAt <= work.context.now) expire(work, call);
   record(work, command, work.plan().calls[callId] ?? call);
-  if (!work.plan().terminal) warnOnce(work);
+  warnOnce(work);
   return ok(answerFor(work.plan(), work.plan().calls[callId] ?? call));
 }
 
@@ -81,7 +81,7 @@ export function expireAuthorizations(work: Work): void {
   for (const call of openAuthorizations(work.plan())) {
     if (call.external?.expiresAt != null && call.external.expiresAt <= now) expire(work, call);
   }
-  if (!work.plan().terminal) warnOnce(work);
+  warnOnce(work);
 }
 
 function expire(work: Work, call: Call): void {

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { decide } from '../../../src/core/plan/decide.ts';
+import type { AuthorizationAnswer } from '../../../src/core/plan/external/commands.ts';
+import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, sha256 } from './plan-driver.ts';
+
+function open(options: PlanOptions = {}): PlanDriver {
+  const driver = new PlanDriver();
+  const made = driver.do({ ...createCommand({ profile: 'full-auto', project: null, apply: 'none', ...options }), external: true });
+  if (!made.ok) throw new Error(made.error.message);
+  return driver;
+}
+
+function ask(driver: PlanDriver, toolName = 'own.tool'): AuthorizationAnswer {
+  const request = { toolName, arguments: {}, isWrite: false, costUsd: 0.5, step: null, operation: null, idempotencyKey: null };
+  const command = { type: 'authorize', by: AGENT.actor, request } as const;
+  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE });
+  const done = driver.do(command);
+  if (!done.ok || answer === undefined) throw new Error(done.ok ? 'no answer' : done.error.message);
+  return answer as AuthorizationAnswer;
+}
+
+describe('a plan whose executor is outside', () => {
+  it('is authorised nothing while it is halted, and again when it is not', () => {
+    const driver = open();
+    expect(ask(driver).allowed).toBe(true);
+    driver.halt('breach', { level: 'org', epoch: 1 });
+    expect(ask(driver, 'other.tool')).toMatchObject({ allowed: false, reason: expect.stringContaining('Halted: breach') });
+    driver.clearHalt({ level: 'org', epoch: 2 });
+    expect(ask(driver, 'third.tool').allowed).toBe(true);
+  });
+
+  it('has its approvals revoked with the policy they were asked under, and keeps what it was authorised: it may be doing it', () => {
+    const driver = open({ guardrails: { tool_denylist: ['own.*'] } });
+    const running = ask(driver, 'other.tool');
+    expect(ask(driver).allowed).toBe(false);
+    const asked = driver.only;
+    driver.set({ tool_budget: 3 });
+    expect(driver.pending).toEqual([]);
+    expect(driver.rowsOf('guard_revised')[0]?.data.withdrawn).toEqual([]);
+    expect(driver.plan.ledger.reservations).toHaveLength(1);
+    expect(driver.approve(asked).ok).toBe(false);
+    expect(ask(driver).allowed, 'it asks again under the guards of now').toBe(false);
+    driver.approve();
+    expect(ask(driver).allowed).toBe(true);
+    expect(driver.do({ type: 'settle_external', by: AGENT.actor, callId: running.callId, outcome: 'succeeded', costUsd: 0.5 }).ok).toBe(true);
+  });
+
+  it('does not use an approval that was given under another policy', () => {
+    const driver = open({ guardrails: { tool_denylist: ['own.*'] } });
+    ask(driver);
+    driver.approve();
+    driver.set({ max_steps: 5 });
+    expect(ask(driver).allowed).toBe(false);
+    expect(driver.only).toMatchObject({ kind: 'call', guard: 'denylist' });
+  });
+});

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { APPROVAL_KINDS } from '../core/plan/plan.ts';
 import { Grant } from '../core/grant.ts';
+import { APPROVAL_KINDS } from '../core/plan/plan.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { approvalId, digest, nextPageToken, optional, pageSize, pageToken, planId, text } from './schemas.ts';
 import { approvalView, planView } from './views.ts';

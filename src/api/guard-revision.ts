@@ -36,7 +36,11 @@ export const planGuardSet = defineOperation({
     command: ['plan', 'guard', 'set'],
     positional: ['plan_id'],
     flagAliases: { 'max-cost': 'guardrails.tool_budget', 'max-tool-calls': 'guardrails.max_tool_calls_per_step' },
-    examples: ['01HXRCF1ABCDE12345678901AB --max-cost 10.00', '01HXRCF1ABCDE12345678901AB --max-tool-calls 20', '01HXRCF1ABCDE12345678901AB --drop tool_budget'],
+    examples: [
+      '01HXRCF1ABCDE12345678901AB --max-cost 10.00',
+      '01HXRCF1ABCDE12345678901AB --max-tool-calls 20',
+      '01HXRCF1ABCDE12345678901AB --drop tool_budget',
+    ],
   },
 });
 

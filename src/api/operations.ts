@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import { actionAdd, actionList, actionShow } from './action.ts';
-import { auditExport, auditHead } from './audit.ts';
 import { approvalDecide, approvalList } from './approval.ts';
+import { auditExport, auditHead } from './audit.ts';
 import { profileCalibration } from './calibration.ts';
 import { configGet, configList, configSet } from './config.ts';
 import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
@@ -14,7 +14,6 @@ import {
   planGuardDenylistRemove,
   planGuardSet,
 } from './guard-revision.ts';
-import { haltClear, haltSet, haltShow } from './halt.ts';
 import {
   guardAssociatePlanWithSession,
   guardAuthorize,
@@ -33,6 +32,7 @@ import {
   guardLoadFromMetadata,
   guardSettle,
 } from './guard-service.ts';
+import { haltClear, haltSet, haltShow } from './halt.ts';
 import { healthCheck, rpcDiscover } from './health.ts';
 import { keyCreate, keyList, keyRevoke } from './key.ts';
 import type { Operation } from './operation.ts';

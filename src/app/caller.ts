@@ -30,7 +30,8 @@ async function freshPrincipal(principal: Principal, services: Services): Promise
   if (services.settings.authMode === 'open') return ok(principal);
   const record = await services.keys.find(principal.keyId);
   const now = new Date(services.clock.nowMs()).toISOString();
-  const isLive = record !== null && record.org === principal.org && record.revokedAt === null && (record.expiresAt === null || record.expiresAt > now);
+  const isLive =
+    record !== null && record.org === principal.org && record.revokedAt === null && (record.expiresAt === null || record.expiresAt > now);
   if (!isLive) return err({ kind: 'unauthenticated', message: 'the key is no longer valid' });
   return ok({ org: record.org, keyId: record.id, name: record.name, kind: record.kind, roles: record.roles });
 }

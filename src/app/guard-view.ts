@@ -26,7 +26,13 @@ interface ShownNumber {
   readonly granted: number;
 }
 
-type NumberName = 'max_total_cost' | 'max_tool_calls_per_step' | 'max_steps' | 'max_wall_clock_seconds' | 'max_tool_calls_per_invocation' | 'max_retries_per_failure';
+type NumberName =
+  | 'max_total_cost'
+  | 'max_tool_calls_per_step'
+  | 'max_steps'
+  | 'max_wall_clock_seconds'
+  | 'max_tool_calls_per_invocation'
+  | 'max_retries_per_failure';
 
 type Numbers = ReadonlyMap<NumberName, ShownNumber>;
 
@@ -79,7 +85,8 @@ function policyView(policy: GuardPolicy, numbers: Numbers): JsonObject {
 
 /** Entries of any allowlist that every other one covers as well. */
 function permittedBy({ allowlists }: GuardPolicy): readonly string[] {
-  const isCovered = (entry: string): boolean => allowlists.every(({ entries }) => entries.some((each) => each === entry || matchesPattern(each, entry)));
+  const isCovered = (entry: string): boolean =>
+    allowlists.every(({ entries }) => entries.some((each) => each === entry || matchesPattern(each, entry)));
   return distinct(allowlists.flatMap(({ entries }) => entries).filter(isCovered));
 }
 
@@ -89,7 +96,8 @@ const distinct = (entries: readonly string[]): readonly string[] => [...new Set(
 function limitsOf(plan: PublicPlan, numbers: Numbers) {
   const { policy } = plan;
   const locked = lockedPolicyOf(plan);
-  const flag = (name: string, value: boolean, isLocked = value) => (value ? [{ name, value: true, origin: isLocked ? 'combined' : 'revision' }] : []);
+  const flag = (name: string, value: boolean, isLocked = value) =>
+    value ? [{ name, value: true, origin: isLocked ? 'combined' : 'revision' }] : [];
   return [
     ...[...numbers].map(([name, { limit, value, granted }]) => ({
       name,

@@ -1,9 +1,9 @@
 /** The plan as the operations show it (api/views.ts), made from a snapshot. */
 import type { ApprovalView, PlanSummary, PlanView } from '../api/views.ts';
-import { spentMicroUsd, remaining, reservedMicroUsd } from '../core/ledger.ts';
-import { effectiveLimit } from '../core/guard-policy.ts';
 import { maskJson, maskText } from '../core/audit/mask.ts';
+import { effectiveLimit } from '../core/guard-policy.ts';
 import type { JsonObject } from '../core/json.ts';
+import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
 import { toUsd } from '../core/money.ts';
 import { elapsedMs } from '../core/plan/evolve.ts';
 import type { Approval, Failure, Stored } from '../core/plan/plan.ts';
@@ -91,7 +91,9 @@ export function approvalViewOf(snapshot: PlanSnapshot, approval: Approval): Appr
       : { call: { tool: subject.call.tool, arguments: shownArguments(snapshot, subject.call.arguments), class: subject.call.class } }),
     ...(subject.calls === undefined
       ? {}
-      : { calls: subject.calls.map((call) => ({ tool: call.tool, arguments: shownArguments(snapshot, call.arguments), class: call.class })) }),
+      : {
+          calls: subject.calls.map((call) => ({ tool: call.tool, arguments: shownArguments(snapshot, call.arguments), class: call.class })),
+        }),
     ...(subject.diff === undefined
       ? {}
       : {

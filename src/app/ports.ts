@@ -350,7 +350,19 @@ export interface Projects {
 /** What callers may ask of a plan; the rest of the commands belong to its engine. */
 export type OutsideCommand = Extract<
   Command,
-  { readonly type: 'execute' | 'apply' | 'cancel' | 'answer' | 'extend' | 'message' | 'revise_guard' | 'apply_floor' | 'halt' | 'clear_halt' }
+  {
+    readonly type:
+      | 'execute'
+      | 'apply'
+      | 'cancel'
+      | 'answer'
+      | 'extend'
+      | 'message'
+      | 'revise_guard'
+      | 'apply_floor'
+      | 'halt'
+      | 'clear_halt';
+  }
 >;
 
 export interface PlanDiff {

@@ -1,5 +1,13 @@
 /** The standard A2A operations over plans: neutral in, neutral out; the codecs are at the edge. */
-import { isInterrupted, isTerminal, type ListTasksPage, type SendResult, type StreamEvent, type Task, type TaskState } from '../a2a/model.ts';
+import {
+  isInterrupted,
+  isTerminal,
+  type ListTasksPage,
+  type SendResult,
+  type StreamEvent,
+  type Task,
+  type TaskState,
+} from '../a2a/model.ts';
 import type { OperationParams } from '../a2a/operations.ts';
 import { isPlanId } from '../core/plan/plan-id.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
@@ -24,7 +32,9 @@ export type StandardRequest = {
   [O in 'send' | 'get' | 'list' | 'cancel']: { readonly op: O; readonly params: OperationParams[O] };
 }['send' | 'get' | 'list' | 'cancel'];
 
-export type StreamRequest = { [O in 'stream' | 'subscribe']: { readonly op: O; readonly params: OperationParams[O] } }['stream' | 'subscribe'];
+export type StreamRequest = { [O in 'stream' | 'subscribe']: { readonly op: O; readonly params: OperationParams[O] } }[
+  | 'stream'
+  | 'subscribe'];
 
 /** One event of a stream with its place in the plan's log, by which a client resumes. */
 export interface NumberedEvent {
@@ -119,14 +129,24 @@ async function cancel(params: OperationParams['cancel'], call: StandardContext, 
   return result.ok ? ok(taskOf(result.value, { includeArtifacts: true })) : result;
 }
 
-async function subscribe(id: string, call: StandardContext, services: Services, lastEventId: number | null): Promise<Result<AsyncIterable<NumberedEvent>, Refusal>> {
+async function subscribe(
+  id: string,
+  call: StandardContext,
+  services: Services,
+  lastEventId: number | null,
+): Promise<Result<AsyncIterable<NumberedEvent>, Refusal>> {
   const read = await readTask(id, call, services);
   if (!read.ok) return read;
   const { plan } = read.value;
   if (plan.terminal && lastEventId === null) {
-    if (call.version === '0.3') return ok(once({ id: plan.seq, event: { kind: 'task', task: taskOf(read.value, { includeArtifacts: true }) } }));
+    if (call.version === '0.3')
+      return ok(once({ id: plan.seq, event: { kind: 'task', task: taskOf(read.value, { includeArtifacts: true }) } }));
     return err(
-      invalidState(`the task is ${plan.state}; there is nothing to subscribe to. Read it with GetTask.`, { reason: 'UNSUPPORTED_OPERATION', phase: plan.phase, state: plan.state }),
+      invalidState(`the task is ${plan.state}; there is nothing to subscribe to. Read it with GetTask.`, {
+        reason: 'UNSUPPORTED_OPERATION',
+        phase: plan.phase,
+        state: plan.state,
+      }),
     );
   }
   // 1.0 ends a subscription only with the task; 0.3 readers expect the end at input-required, told by `final`.
@@ -144,7 +164,12 @@ async function* once(event: NumberedEvent): AsyncGenerator<NumberedEvent> {
 }
 
 /** A stream that a message began: the task first; if it already stands where streams end, its status says so and nothing is followed. */
-async function* streamPlan(first: PlanSnapshot, call: StandardContext, services: Services, closes: (state: TaskState) => boolean): AsyncGenerator<NumberedEvent> {
+async function* streamPlan(
+  first: PlanSnapshot,
+  call: StandardContext,
+  services: Services,
+  closes: (state: TaskState) => boolean,
+): AsyncGenerator<NumberedEvent> {
   yield { id: first.plan.seq, event: { kind: 'task', task: taskOf(first, { includeArtifacts: true }) } };
   if (closes(taskStateOf(first.plan))) {
     yield { id: first.plan.seq, event: statusEventOf(first, null, closes) };
@@ -178,7 +203,13 @@ async function* followPlan(
   }
 }
 
-async function* updates(planId: string, call: StandardContext, services: Services, closes: (state: TaskState) => boolean, afterSeq: number): AsyncGenerator<NumberedEvent> {
+async function* updates(
+  planId: string,
+  call: StandardContext,
+  services: Services,
+  closes: (state: TaskState) => boolean,
+  afterSeq: number,
+): AsyncGenerator<NumberedEvent> {
   const feed = await services.plans.plan(call.principal.org, planId).follow({ afterSeq, signal: call.signal, maxMs: STREAM_MS });
   for await (const item of feed ?? []) {
     if (item.kind !== 'update') continue;

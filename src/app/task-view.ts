@@ -1,8 +1,19 @@
 /** The plan as an A2A task: state, status message, artifacts, history, and our metadata (design section 11). */
 import { approvalPart, EXTENSION_URI } from '../a2a/extension.ts';
-import { type Artifact, type ArtifactEvent, isInterrupted, isTerminal, type Message, type Part, type StatusEvent, type Task, type TaskState, type TaskStatus } from '../a2a/model.ts';
-import { effectiveLimit } from '../core/guard-policy.ts';
+import {
+  type Artifact,
+  type ArtifactEvent,
+  isInterrupted,
+  isTerminal,
+  type Message,
+  type Part,
+  type StatusEvent,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from '../a2a/model.ts';
 import { maskText } from '../core/audit/mask.ts';
+import { effectiveLimit } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
 import { formatUsd, toUsd } from '../core/money.ts';
@@ -95,7 +106,9 @@ function closing({ plan }: PlanSnapshot): string | null {
   const spent = formatUsd(spentMicroUsd(plan.ledger));
   switch (plan.state) {
     case 'applied':
-      return plan.appliedHead === null ? `Done. Spent ${spent}.` : `Applied to ${plan.project?.name ?? 'the project'}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`;
+      return plan.appliedHead === null
+        ? `Done. Spent ${spent}.`
+        : `Applied to ${plan.project?.name ?? 'the project'}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`;
     case 'errored':
       return `${plan.failure?.last.message ?? 'The plan failed.'}${plan.terminal ? '' : ' Send guidance, execute it again, or cancel it.'}`;
     case 'constrained':
@@ -113,16 +126,20 @@ function closing({ plan }: PlanSnapshot): string | null {
 function describe(snapshot: PlanSnapshot, approval: Approval): string {
   const lines = [maskText(approval.reason)];
   const { subject } = approval;
-  if (subject.call !== undefined) lines.push(`Call: ${subject.call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, subject.call.arguments)))}`);
-  for (const call of subject.calls ?? []) lines.push(`Call: ${call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, call.arguments)))}`);
+  if (subject.call !== undefined)
+    lines.push(`Call: ${subject.call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, subject.call.arguments)))}`);
+  for (const call of subject.calls ?? [])
+    lines.push(`Call: ${call.tool} ${shorten(JSON.stringify(shownArguments(snapshot, call.arguments)))}`);
   if (subject.diff !== undefined) {
     lines.push(`Changes: ${subject.diff.files.length} file(s), +${subject.diff.additions} -${subject.diff.deletions}`);
     const patch = textOf(valueIn(snapshot, subject.diff.patch));
     if (patch !== null) lines.push(patch.length <= MAX_SHOWN_PATCH ? patch : 'The diff is in the artifact changes.diff.');
   }
-  if (subject.decision !== undefined) lines.push(maskText(`Decision: ${String(subject.decision['question'])} → ${String(subject.decision['chosen'])}`));
+  if (subject.decision !== undefined)
+    lines.push(maskText(`Decision: ${String(subject.decision['question'])} → ${String(subject.decision['chosen'])}`));
   if (subject.question !== undefined && subject.question !== approval.reason) lines.push(maskText(subject.question));
-  if (approval.estimateMicroUsd !== null && approval.estimateMicroUsd > 0) lines.push(`Estimated cost: ${formatUsd(approval.estimateMicroUsd)}`);
+  if (approval.estimateMicroUsd !== null && approval.estimateMicroUsd > 0)
+    lines.push(`Estimated cost: ${formatUsd(approval.estimateMicroUsd)}`);
   lines.push(`Approval ${approval.id}${approval.expiresAt === null ? '' : `, expires ${approval.expiresAt}`}.`);
   return lines.join('\n');
 }
@@ -146,7 +163,10 @@ function requestOf(snapshot: PlanSnapshot, approval: Approval): Parameters<typeo
     kind: view.kind,
     digest: view.digest,
     call: view.call as JsonObject | undefined,
-    diff: view.diff === undefined ? undefined : (view.diff.patch === undefined ? { ...view.diff, artifact_id: 'changes.diff' } : view.diff) as unknown as JsonValue,
+    diff:
+      view.diff === undefined
+        ? undefined
+        : ((view.diff.patch === undefined ? { ...view.diff, artifact_id: 'changes.diff' } : view.diff) as unknown as JsonValue),
     question: view.question,
     estimate: view.estimate_usd === undefined ? undefined : { cost_usd: view.estimate_usd },
     guard: view.guard,
@@ -221,7 +241,11 @@ export function partsOf(value: JsonValue): readonly Part[] {
 export function contentOf(parts: readonly Part[]): JsonValue {
   return parts.map((part) => {
     const { kind, mediaType, filename, metadata } = part;
-    const common = { ...(mediaType === undefined ? {} : { mediaType }), ...(filename === undefined ? {} : { filename }), ...(metadata === undefined ? {} : { metadata }) };
+    const common = {
+      ...(mediaType === undefined ? {} : { mediaType }),
+      ...(filename === undefined ? {} : { filename }),
+      ...(metadata === undefined ? {} : { metadata }),
+    };
     switch (kind) {
       case 'text':
         return { kind, text: part.text, ...common };
@@ -240,15 +264,33 @@ export function eventsOf(update: PlanUpdate, closes: (state: TaskState) => boole
   const { snapshot } = update;
   const ids = { taskId: snapshot.plan.id, contextId: snapshot.plan.sessionId };
   if (update.kind === 'artifact') {
-    return [{ kind: 'artifact', ...ids, artifact: artifactOf(snapshot, update.artifact), append: update.append, lastChunk: update.lastChunk, metadata: metadataOf(snapshot) }];
+    return [
+      {
+        kind: 'artifact',
+        ...ids,
+        artifact: artifactOf(snapshot, update.artifact),
+        append: update.append,
+        lastChunk: update.lastChunk,
+        metadata: metadataOf(snapshot),
+      },
+    ];
   }
-  const drafts = draftsOf(snapshot).map((artifact): ArtifactEvent => ({ kind: 'artifact', ...ids, artifact, append: false, lastChunk: true }));
+  const drafts = draftsOf(snapshot).map(
+    (artifact): ArtifactEvent => ({ kind: 'artifact', ...ids, artifact, append: false, lastChunk: true }),
+  );
   return [...drafts, statusEventOf(snapshot, update.said, closes)];
 }
 
 export function statusEventOf(snapshot: PlanSnapshot, said: PlanMessage | null, closes: (state: TaskState) => boolean): StatusEvent {
   const status = statusOf(snapshot, said);
-  return { kind: 'status', taskId: snapshot.plan.id, contextId: snapshot.plan.sessionId, status, final: closes(status.state), metadata: metadataOf(snapshot) };
+  return {
+    kind: 'status',
+    taskId: snapshot.plan.id,
+    contextId: snapshot.plan.sessionId,
+    status,
+    final: closes(status.state),
+    metadata: metadataOf(snapshot),
+  };
 }
 
 /** A blocking send answers at these. */

@@ -99,7 +99,11 @@ export async function startLocalServer(options: LocalServerOptions): Promise<Loc
 async function createMiniflare(options: LocalServerOptions, stateDir: string, guard: RuntimeGuard): Promise<MiniflareInstance> {
   const { Log, LogLevel, Miniflare } = await import('miniflare');
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
-  const config = await readWorkerConfig({ AUDIT_SIGNING_KEY: await ensureAuditKey(stateDir), ...options.bindings, ...(options.open === true ? { AUTH_MODE: 'open' } : {}) });
+  const config = await readWorkerConfig({
+    AUDIT_SIGNING_KEY: await ensureAuditKey(stateDir),
+    ...options.bindings,
+    ...(options.open === true ? { AUTH_MODE: 'open' } : {}),
+  });
   const contents = await readFile(options.bundlePath, 'utf8');
 
   class LineLog extends Log {

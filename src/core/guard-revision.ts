@@ -150,7 +150,10 @@ const LIMITS: readonly LimitKind[] = [
   },
 ];
 
-function ofActor(guardrails: GuardrailChanges, field: 'max_tool_calls_per_invocation' | 'max_retries_per_failure'): number | null | undefined {
+function ofActor(
+  guardrails: GuardrailChanges,
+  field: 'max_tool_calls_per_invocation' | 'max_retries_per_failure',
+): number | null | undefined {
   return guardrails.actor_limits === null ? null : guardrails.actor_limits?.[field];
 }
 
@@ -232,7 +235,8 @@ function lockedIssue({ locked, own }: GuardsInForce, given: GuardrailChanges): R
   for (const entry of given.tool_allowlist ?? []) {
     if (own.tool_allowlist?.includes(entry)) continue;
     const narrower = locked.allowlists.find(({ entries }) => !entries.some((each) => each === entry || matchesPattern(each, entry)));
-    if (narrower !== undefined) return lockedRefusal('tool_allowlist', `'${entry}' is not on the allowlist`, narrower.origin, 'tool_allowlist');
+    if (narrower !== undefined)
+      return lockedRefusal('tool_allowlist', `'${entry}' is not on the allowlist`, narrower.origin, 'tool_allowlist');
   }
   return null;
 }
@@ -243,14 +247,26 @@ function lockedRefusal(field: string, why: string, origin: string | null, locked
 }
 
 /** The change of one entry, as the whole list that comes of it. */
-function editList({ locked, own }: GuardsInForce, { kind, list, entry }: Extract<GuardChange, { kind: 'add' | 'remove' }>): Result<GuardrailChanges, Refusal> {
+function editList(
+  { locked, own }: GuardsInForce,
+  { kind, list, entry }: Extract<GuardChange, { kind: 'add' | 'remove' }>,
+): Result<GuardrailChanges, Refusal> {
   switch (list) {
     case 'denylist':
       return editEntries('tool_denylist', 'denylist', locked.denylist, own.tool_denylist ?? [], kind, entry);
     case 'required_confirmations':
-      return editEntries('required_confirmations', 'list of required confirmations', locked.requiredConfirmations, own.required_confirmations ?? [], kind, entry);
+      return editEntries(
+        'required_confirmations',
+        'list of required confirmations',
+        locked.requiredConfirmations,
+        own.required_confirmations ?? [],
+        kind,
+        entry,
+      );
     case 'allowlist':
-      return kind === 'add' ? ok({ tool_allowlist: withEntry(own.tool_allowlist ?? [], entry) }) : narrowAllowlist(locked.allowlists, own.tool_allowlist ?? null, entry);
+      return kind === 'add'
+        ? ok({ tool_allowlist: withEntry(own.tool_allowlist ?? [], entry) })
+        : narrowAllowlist(locked.allowlists, own.tool_allowlist ?? null, entry);
   }
 }
 
@@ -274,7 +290,12 @@ function editEntries(
   if (isOwn) return ok({ [field]: own.filter((other) => !isSame(other)) });
   if (lockedEntry !== undefined) {
     const { origin, pattern } = lockedEntry;
-    return err(invalidState(`'${pattern}' was put on the ${shown} by ${origin} and is locked into the plan; only what a revision added can be removed`, { entry, origin }));
+    return err(
+      invalidState(
+        `'${pattern}' was put on the ${shown} by ${origin} and is locked into the plan; only what a revision added can be removed`,
+        { entry, origin },
+      ),
+    );
   }
   return err(absent(entry, shown));
 }
@@ -286,10 +307,13 @@ function narrowAllowlist(locked: readonly PermitList[], own: readonly string[] |
   if (holder === undefined) return err(absent(entry, 'allowlist'));
   const { origin } = holder;
   return err(
-    invalidState(`'${entry}' was put on the allowlist by ${origin} and is locked into the plan; give the plan a narrower allowlist, or deny the tool`, {
-      entry,
-      origin,
-    }),
+    invalidState(
+      `'${entry}' was put on the allowlist by ${origin} and is locked into the plan; give the plan a narrower allowlist, or deny the tool`,
+      {
+        entry,
+        origin,
+      },
+    ),
   );
 }
 

@@ -16,7 +16,13 @@ export type Refusal =
   | { readonly kind: 'unauthenticated'; readonly message: string; readonly details?: JsonObject }
   | { readonly kind: 'forbidden'; readonly message: string; readonly details?: JsonObject }
   | { readonly kind: 'invalid_state'; readonly message: string; readonly details?: JsonObject }
-  | { readonly kind: 'already_exists'; readonly message: string; readonly entity: string; readonly id: string; readonly details?: JsonObject }
+  | {
+      readonly kind: 'already_exists';
+      readonly message: string;
+      readonly entity: string;
+      readonly id: string;
+      readonly details?: JsonObject;
+    }
   | { readonly kind: 'budget_exceeded'; readonly message: string; readonly details?: JsonObject }
   | { readonly kind: 'plan_error'; readonly message: string; readonly details?: JsonObject }
   | { readonly kind: 'too_large'; readonly message: string; readonly limitBytes: number; readonly details?: JsonObject }

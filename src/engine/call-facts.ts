@@ -9,7 +9,12 @@ import type { Toolbox } from './tools/toolbox.ts';
 import { validateArguments } from './tools/validate-arguments.ts';
 
 /** What is known of a call before it is decided: whether its arguments fit, how familiar its paths are, which of them are protected. */
-export function callFactsOf(toolbox: Toolbox, plan: Plan, tree: Tree, call: { readonly tool: string; readonly arguments: JsonObject }): CallFacts {
+export function callFactsOf(
+  toolbox: Toolbox,
+  plan: Plan,
+  tree: Tree,
+  call: { readonly tool: string; readonly arguments: JsonObject },
+): CallFacts {
   const spec = toolbox.catalogue.find(call.tool)?.spec ?? null;
   const tool = spec === null ? null : toolbox.find(spec.name);
   if (spec === null || tool === null) return { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };

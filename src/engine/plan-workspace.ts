@@ -24,7 +24,11 @@ export class PlanWorkspace {
   private readonly ownBlob: (digest: string) => Uint8Array | null;
   private readonly sha256: Sha256;
 
-  constructor(options: { readonly project: ProjectPort | null; readonly ownBlob: (digest: string) => Uint8Array | null; readonly sha256: Sha256 }) {
+  constructor(options: {
+    readonly project: ProjectPort | null;
+    readonly ownBlob: (digest: string) => Uint8Array | null;
+    readonly sha256: Sha256;
+  }) {
     this.project = options.project;
     this.ownBlob = options.ownBlob;
     this.sha256 = options.sha256;
@@ -54,22 +58,26 @@ export class PlanWorkspace {
     const tree = await this.currentTree(plan);
     const changes = changesOf(plan);
     const base = plan.project?.base ?? null;
-    return makeTreeWorkspace(tree, (blob) => this.loadBlob(blob), async (query, options) => {
-      const own = [...changes].flatMap(([path, change]) => {
-        if (change.kind === 'delete' || change.mode === '120000') return [];
-        const bytes = this.ownBlob(change.blob);
-        return bytes === null ? [] : [{ path, bytes }];
-      });
-      const local = searchFiles(own, query, options);
-      if (this.project === null || base === null) return local;
-      const { hits, truncated } = await this.project.search(base, query, {
-        limit: searchLimit(options),
-        skipPaths: [...changes.keys()],
-        ...(options.ignoreCase === undefined ? {} : { ignoreCase: options.ignoreCase }),
-        ...(options.pathGlob === undefined ? {} : { pathGlob: options.pathGlob }),
-      });
-      return mergeSearchResults([local, { matches: hits, truncated }], options);
-    });
+    return makeTreeWorkspace(
+      tree,
+      (blob) => this.loadBlob(blob),
+      async (query, options) => {
+        const own = [...changes].flatMap(([path, change]) => {
+          if (change.kind === 'delete' || change.mode === '120000') return [];
+          const bytes = this.ownBlob(change.blob);
+          return bytes === null ? [] : [{ path, bytes }];
+        });
+        const local = searchFiles(own, query, options);
+        if (this.project === null || base === null) return local;
+        const { hits, truncated } = await this.project.search(base, query, {
+          limit: searchLimit(options),
+          skipPaths: [...changes.keys()],
+          ...(options.ignoreCase === undefined ? {} : { ignoreCase: options.ignoreCase }),
+          ...(options.pathGlob === undefined ? {} : { pathGlob: options.pathGlob }),
+        });
+        return mergeSearchResults([local, { matches: hits, truncated }], options);
+      },
+    );
   }
 
   async loadBlob(digest: string): Promise<Uint8Array | null> {
@@ -99,7 +107,10 @@ export class PlanWorkspace {
         files: diff.files.map(({ path, status, additions, deletions }) => ({ path, status, additions, deletions })),
         additions: diff.totals.additions,
         deletions: diff.totals.deletions,
-        patch: patch.length > MAX_PATCH_CHARACTERS ? `${patch.slice(0, MAX_PATCH_CHARACTERS)}\n(the patch goes on; the digest covers all of it)\n` : patch,
+        patch:
+          patch.length > MAX_PATCH_CHARACTERS
+            ? `${patch.slice(0, MAX_PATCH_CHARACTERS)}\n(the patch goes on; the digest covers all of it)\n`
+            : patch,
       },
     };
   }

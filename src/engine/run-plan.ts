@@ -17,7 +17,7 @@ import { decodeText } from '../core/workspace/text.ts';
 import { actorContextOf, resolveStored } from './actor-context.ts';
 import type { Actor } from './actors/actor.ts';
 import { callFactsOf } from './call-facts.ts';
-import { changesOf, PlanWorkspace } from './plan-workspace.ts';
+import { changesOf, type PlanWorkspace } from './plan-workspace.ts';
 import type { ToolOutcome, WorkspaceReader } from './tools/tool.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
@@ -99,13 +99,24 @@ function giveUp(host: PlanHost, task: Task): boolean {
   switch (task.kind) {
     case 'perform': {
       const { id: callId, attempt, tool, scope } = task.call;
-      const outcome = failedCall('internal', `'${tool}' could not be carried out`, scope === 'external' && plan.calls[callId]?.status === 'sent');
+      const outcome = failedCall(
+        'internal',
+        `'${tool}' could not be carried out`,
+        scope === 'external' && plan.calls[callId]?.status === 'sent',
+      );
       return host.execute({ type: 'settle', callId, attempt, outcome }).ok;
     }
     case 'propose':
       return proposeFailure(host, plan, 'the next step could not be prepared');
     case 'apply':
-      return plan.apply !== null && host.execute({ type: 'finish_apply', applyId: plan.apply.id, outcome: { status: 'failed', reason: 'the changes could not be sent to the project' } }).ok;
+      return (
+        plan.apply !== null &&
+        host.execute({
+          type: 'finish_apply',
+          applyId: plan.apply.id,
+          outcome: { status: 'failed', reason: 'the changes could not be sent to the project' },
+        }).ok
+      );
     case 'tick':
     case 'retry':
     case 'advance':
@@ -165,7 +176,8 @@ async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
     guidanceSeen: plan.guidance.length,
     facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
   });
-  if (!taken.ok && taken.error.kind === 'too_large') return proposeFailure(host, plan, `the next step is too large: ${taken.error.message}`);
+  if (!taken.ok && taken.error.kind === 'too_large')
+    return proposeFailure(host, plan, `the next step is too large: ${taken.error.message}`);
   return taken.ok;
 }
 
@@ -184,7 +196,9 @@ function filesOf(plan: Plan, host: PlanHost): readonly PlanOutput[] {
     const bytes = host.blob(change.blob);
     if (bytes === null) return [];
     const text = decodeText(bytes);
-    return [{ path, part: text === null ? { kind: 'raw', base64: encodeBase64(bytes), filename: path } : { kind: 'text', text, filename: path } }];
+    return [
+      { path, part: text === null ? { kind: 'raw', base64: encodeBase64(bytes), filename: path } : { kind: 'text', text, filename: path } },
+    ];
   });
 }
 
@@ -290,7 +304,12 @@ async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan,
   }
   const merged = changes.length === 0 ? null : applyChanges(await workspace.baseTree(plan), new Map([...plan.changes, ...changes]));
   if (merged?.ok === false) {
-    return { status: 'failed', error: { code: 'invalid_tree', message: merged.error.message, transient: false }, dispatched: call.scope === 'external', reportedUsd: outcome.costUsd };
+    return {
+      status: 'failed',
+      error: { code: 'invalid_tree', message: merged.error.message, transient: false },
+      dispatched: call.scope === 'external',
+      reportedUsd: outcome.costUsd,
+    };
   }
   return {
     status: 'succeeded',
@@ -309,7 +328,9 @@ function resultIssue(result: unknown): { readonly code: string; readonly message
   const text = JSON.stringify(result);
   if (text === undefined) return { code: 'invalid_result', message: 'the result is no JSON' };
   const bytes = new TextEncoder().encode(text).byteLength;
-  return bytes <= MAX_RESULT_BYTES ? null : { code: 'too_large', message: `the result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} are kept` };
+  return bytes <= MAX_RESULT_BYTES
+    ? null
+    : { code: 'too_large', message: `the result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} are kept` };
 }
 
 /** Sends the changes to the project and commits them against the head that was shown. The same apply again answers the first outcome. */
@@ -318,16 +339,22 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
   if (apply === null) return false;
   const applyId = apply.id;
   if (apply.diff.base === apply.diff.result) {
-    return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'applied', head: apply.diff.base, previous: apply.diff.base, files: 0 } }).ok;
+    return host.execute({
+      type: 'finish_apply',
+      applyId,
+      outcome: { status: 'applied', head: apply.diff.base, previous: apply.diff.base, files: 0 },
+    }).ok;
   }
   if (parts.project === null) {
     return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: 'the plan has no project to apply to' } }).ok;
   }
   const { changes } = await workspace.diff(plan);
-  const entries = [...changes].map(([path, change]): TreeChange => ({
-    path,
-    entry: change.kind === 'delete' ? null : { mode: change.mode, blob: change.blob, sizeBytes: change.sizeBytes },
-  }));
+  const entries = [...changes].map(
+    ([path, change]): TreeChange => ({
+      path,
+      entry: change.kind === 'delete' ? null : { mode: change.mode, blob: change.blob, sizeBytes: change.sizeBytes },
+    }),
+  );
   const missing = await parts.project.missingBlobs(entries.flatMap(({ entry }) => (entry === null ? [] : [entry.blob])));
   for (const batch of batches(missing, host)) {
     const put = await parts.project.putBlobs(batch);
@@ -343,16 +370,23 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
     message: `${plan.action.name} (plan ${plan.id})`,
     by: plan.id,
   });
-  if (!committed.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: committed.error.message } }).ok;
+  if (!committed.ok)
+    return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: committed.error.message } }).ok;
   const { value } = committed;
   return host.execute({
     type: 'finish_apply',
     applyId,
-    outcome: value.status === 'moved' ? { status: 'moved', head: value.head } : { status: 'applied', head: value.head, previous: value.previous, files: value.files },
+    outcome:
+      value.status === 'moved'
+        ? { status: 'moved', head: value.head }
+        : { status: 'applied', head: value.head, previous: value.previous, files: value.files },
   }).ok;
 }
 
-function* batches(digests: readonly string[], host: PlanHost): Generator<readonly { readonly digest: string; readonly bytes: Uint8Array }[]> {
+function* batches(
+  digests: readonly string[],
+  host: PlanHost,
+): Generator<readonly { readonly digest: string; readonly bytes: Uint8Array }[]> {
   let batch: { digest: string; bytes: Uint8Array }[] = [];
   let size = 0;
   for (const digest of digests) {

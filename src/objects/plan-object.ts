@@ -1,15 +1,27 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { AuditRow, AuditStore, OutcomeRow, OutcomeStore, OutsideCommand, PlanDiff, PlanFeedItem, PlanHeads, PlanIndex, PlanIndexRow, Projects } from '../app/ports.ts';
+import type {
+  AuditRow,
+  AuditStore,
+  OutcomeRow,
+  OutcomeStore,
+  OutsideCommand,
+  PlanDiff,
+  PlanFeedItem,
+  PlanHeads,
+  PlanIndex,
+  PlanIndexRow,
+  Projects,
+} from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
-import type { JsonValue } from '../core/json.ts';
 import { signHead } from '../core/audit/head.ts';
+import type { JsonValue } from '../core/json.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
-import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { evolve } from '../core/plan/evolve.ts';
+import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
 import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
@@ -145,7 +157,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (plan === null) return null;
     const verdict = verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.readableRows(0, Number.MAX_SAFE_INTEGER));
     const { entries, head } = verdict;
-    const isUnreadable = verdict.valid && this.ctx.storage.sql.exec('SELECT 1 FROM log WHERE seq > ? LIMIT 1', entries).toArray().length > 0;
+    const isUnreadable =
+      verdict.valid && this.ctx.storage.sql.exec('SELECT 1 FROM log WHERE seq > ? LIMIT 1', entries).toArray().length > 0;
     return isUnreadable ? { valid: false, entries, head, seq: entries + 1, problem: 'changed' } : verdict;
   }
 
@@ -253,7 +266,14 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   }
 
   report(problem: string, cause: unknown): void {
-    console.error(JSON.stringify({ level: 'error', plan_id: this.current?.id, problem, cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) }));
+    console.error(
+      JSON.stringify({
+        level: 'error',
+        plan_id: this.current?.id,
+        problem,
+        cause: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause),
+      }),
+    );
   }
 
   /* ---------------------------------------------------------------- inside */
@@ -437,7 +457,14 @@ function auditRowOf(plan: Plan, row: LogRow): AuditRow | null {
 function outcomeRowOf(plan: Plan, row: LogRow, decisionOf: (callId: string, beforeSeq: number) => CallDecision | null): OutcomeRow | null {
   const outcome = outcomeOf(plan, row, decisionOf);
   if (outcome === null) return null;
-  return { ...outcome, org: plan.org, planId: plan.id, actor: plan.action.actor, action: plan.action.name, project: plan.project?.name ?? null };
+  return {
+    ...outcome,
+    org: plan.org,
+    planId: plan.id,
+    actor: plan.action.actor,
+    action: plan.action.name,
+    project: plan.project?.name ?? null,
+  };
 }
 
 export function indexRowOf(plan: Plan, wakeAt: string | null): PlanIndexRow {

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import type { Operation } from '../../src/api/operation.ts';
 import { openRpcDocument } from '../../src/api/openrpc.ts';
+import type { Operation } from '../../src/api/operation.ts';
 import { LEGACY_NAMES, OPERATION_NAMES, OPERATIONS } from '../../src/api/operations.ts';
 
 interface Descriptor {

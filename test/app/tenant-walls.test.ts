@@ -141,8 +141,14 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/guard/check_tool_budget': { refuses: ({ planId }) => ({ plan_id: planId, tool_cost: 0.1 }), kind: 'not_found' },
   '_cleveragents/guard/check_wall_clock': onPlan,
   '_cleveragents/guard/check_actor_tool_calls': { refuses: ({ planId }) => ({ plan_id: planId, current_calls: 0 }), kind: 'not_found' },
-  '_cleveragents/guard/check_retries_per_failure': { refuses: ({ planId }) => ({ plan_id: planId, current_retries: 0 }), kind: 'not_found' },
-  '_cleveragents/guard/check_confirmation_required': { refuses: ({ planId }) => ({ plan_id: planId, operation: 'deploy' }), kind: 'not_found' },
+  '_cleveragents/guard/check_retries_per_failure': {
+    refuses: ({ planId }) => ({ plan_id: planId, current_retries: 0 }),
+    kind: 'not_found',
+  },
+  '_cleveragents/guard/check_confirmation_required': {
+    refuses: ({ planId }) => ({ plan_id: planId, operation: 'deploy' }),
+    kind: 'not_found',
+  },
   '_cleveragents/guard/check_budget_hierarchy': { refuses: ({ planId }) => ({ plan_id: planId, tool_cost: 0.1 }), kind: 'not_found' },
   '_cleveragents/guard/associate_plan_with_session': {
     refuses: ({ planId, session }) => ({ plan_id: planId, session_id: session }),

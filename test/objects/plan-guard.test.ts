@@ -38,7 +38,13 @@ async function revise(principal: Principal, planId: string, change: GuardChange)
 }
 
 async function halt(principal: Principal, planId: string, reason = 'stop') {
-  const result = await planOf(principal, planId).command({ type: 'halt', by: callerOf(principal).actor, level: 'plan', epoch: null, reason });
+  const result = await planOf(principal, planId).command({
+    type: 'halt',
+    by: callerOf(principal).actor,
+    level: 'plan',
+    epoch: null,
+    reason,
+  });
   if (result === null) throw new Error('there is no such plan');
   return result;
 }
@@ -58,10 +64,14 @@ describe('a revision', () => {
     const counts = { before: 0, after: 0 };
     await inTurns(runs(40), 8, async (run) => {
       const label = `${person.org}.${run}`;
-      const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label } } }], { profile: 'full-auto', guardrails: { required_confirmations: ['test/external_once'] } });
+      const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label } } }], {
+        profile: 'full-auto',
+        guardrails: { required_confirmations: ['test/external_once'] },
+      });
       const asked = onlyPending(await until(person, planId, isSettled));
       const both = [() => answer(person, planId, asked), () => revise(person, planId, deny('test/external_once'))] as const;
-      const [approved] = run % 2 === 0 ? await Promise.all([both[0](), both[1]()]) : (await Promise.all([both[1](), both[0]()])).toReversed();
+      const [approved] =
+        run % 2 === 0 ? await Promise.all([both[0](), both[1]()]) : (await Promise.all([both[1](), both[0]()])).toReversed();
       const rested = await until(person, planId, isSettled);
       const decided = (await rowsOf(person, planId, 'call_decided')).filter((row) => row.data.allowed);
       const withdrawn = (await rowsOf(person, planId, 'guard_revised')).flatMap((row) => row.data.withdrawn);
@@ -85,7 +95,9 @@ describe('a revision', () => {
       const authorised = log.findLast((row) => row.type === 'call_decided' && row.data.allowed);
       const inForce = log.findLast((row) => row.type === 'guard_revised');
       if (authorised?.type !== 'call_decided') throw new Error('it was sent without a decision');
-      expect(inForce === undefined || (inForce.type === 'guard_revised' && inForce.data.policy_digest === authorised.data.policy_digest)).toBe(true);
+      expect(
+        inForce === undefined || (inForce.type === 'guard_revised' && inForce.data.policy_digest === authorised.data.policy_digest),
+      ).toBe(true);
     });
     expect(counts.after).toBeGreaterThan(5);
   }, 120_000);
@@ -113,7 +125,10 @@ describe('a revision', () => {
     await evict(person, planId);
     expect((await stateOf(person, planId)).guards).toMatchObject({ revision: 2, own: { tool_budget: 1.5 } });
     const trail = await auditOf(person, planId);
-    expect(trail.find((row) => row.eventType === 'guard_revised')).toMatchObject({ actorId: person.keyId, context: { revision: 2, change: { guardrails: { tool_budget: 1.5 } } } });
+    expect(trail.find((row) => row.eventType === 'guard_revised')).toMatchObject({
+      actorId: person.keyId,
+      context: { revision: 2, change: { guardrails: { tool_budget: 1.5 } } },
+    });
   });
 
   it('by an agent tightens; its attempt to give back is refused and kept', async () => {
@@ -137,7 +152,10 @@ describe('the kill switch', () => {
       const label = `${person.org}.${run}`;
       const tool = run % 3 === 0 ? 'test/external_once' : 'test/slow';
       const slow = runs(STEPS).map(() => ({ call: { tool, arguments: { label, ms: 25 } } }));
-      const planId = await startSteps(person, [counter('none'), ...slow], { profile: 'full-auto', guardrails: { required_confirmations: ['test/counter'] } });
+      const planId = await startSteps(person, [counter('none'), ...slow], {
+        profile: 'full-auto',
+        guardrails: { required_confirmations: ['test/counter'] },
+      });
       const asked = onlyPending(await until(person, planId, isWaiting));
       const going = answer(person, planId, asked);
       await pause((run % 10) * 15);
@@ -165,7 +183,9 @@ describe('the kill switch', () => {
 
   it('tells a running tool to stop; it is repeated when the plan goes on', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/slow', arguments: { label: person.org, ms: 20_000 } } }], { profile: 'full-auto' });
+    const planId = await startSteps(person, [{ call: { tool: 'test/slow', arguments: { label: person.org, ms: 20_000 } } }], {
+      profile: 'full-auto',
+    });
     await until(person, planId, () => performed(person.org).length === 1);
     const began = Date.now();
     await halt(person, planId, 'too slow');
@@ -183,7 +203,9 @@ describe('the kill switch', () => {
 
   it('leaves what cannot be repeated to a human, who may say what became of it while the plan is halted', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label: person.org, ms: 20_000 } } }], { profile: 'full-auto' });
+    const planId = await startSteps(person, [{ call: { tool: 'test/external_once', arguments: { label: person.org, ms: 20_000 } } }], {
+      profile: 'full-auto',
+    });
     await until(person, planId, () => performed(person.org).length === 1);
     await halt(person, planId);
     const asked = onlyPending(await until(person, planId, isWaiting));
@@ -198,7 +220,11 @@ describe('the kill switch', () => {
 
   it('lets a tool that does not listen end, and counts what it did', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/deaf', arguments: { label: person.org, ms: 300, cost_usd: 0.3 } }, cost_usd: 0.3 }, counter(person.org)], { profile: 'full-auto' });
+    const planId = await startSteps(
+      person,
+      [{ call: { tool: 'test/deaf', arguments: { label: person.org, ms: 300, cost_usd: 0.3 } }, cost_usd: 0.3 }, counter(person.org)],
+      { profile: 'full-auto' },
+    );
     await until(person, planId, () => performed(person.org).length === 1);
     await halt(person, planId);
     const { plan } = await until(person, planId, (snapshot) => snapshot.plan.ledger.settledMicroUsd === 300_000);
@@ -212,7 +238,11 @@ describe('the kill switch', () => {
 
   it('stays set over a crash and an eviction, and whatever wakes the plan', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [{ call: { tool: 'test/deaf', arguments: { label: person.org, ms: 400 } } }, counter(person.org)], { profile: 'full-auto' });
+    const planId = await startSteps(
+      person,
+      [{ call: { tool: 'test/deaf', arguments: { label: person.org, ms: 400 } } }, counter(person.org)],
+      { profile: 'full-auto' },
+    );
     await until(person, planId, () => performed(person.org).length === 1);
     await halt(person, planId);
     await crash(person, planId);
@@ -228,15 +258,24 @@ describe('the kill switch', () => {
 
   it('takes no yes, and a call that is denied meanwhile does not run when the halt is cleared', async () => {
     const person = await newOrg();
-    const planId = await startSteps(person, [counter(person.org), { call: { tool: 'test/external_write', arguments: { label: person.org } } }], { profile: 'full-auto', guardrails: { required_confirmations: ['test/counter'] } });
+    const planId = await startSteps(
+      person,
+      [counter(person.org), { call: { tool: 'test/external_write', arguments: { label: person.org } } }],
+      { profile: 'full-auto', guardrails: { required_confirmations: ['test/counter'] } },
+    );
     const asked = onlyPending(await until(person, planId, isWaiting));
     await halt(person, planId, 'look first');
-    expect(await answer(person, planId, asked)).toMatchObject({ ok: false, error: { kind: 'invalid_state', details: { halted: { reason: 'look first' } } } });
+    expect(await answer(person, planId, asked)).toMatchObject({
+      ok: false,
+      error: { kind: 'invalid_state', details: { halted: { reason: 'look first' } } },
+    });
     await revise(person, planId, deny('test/external_write'));
     await clearHalt(person, planId);
     const again = onlyPending(await until(person, planId, isWaiting));
     expect(again.digest).not.toBe(asked.digest);
     await approve(person, planId, again);
-    expect(onlyPending(await until(person, planId, (snapshot) => isWaiting(snapshot) && performed(person.org).length === 1))).toMatchObject({ guard: 'denylist' });
+    expect(onlyPending(await until(person, planId, (snapshot) => isWaiting(snapshot) && performed(person.org).length === 1))).toMatchObject(
+      { guard: 'denylist' },
+    );
   });
 });

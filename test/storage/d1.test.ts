@@ -76,7 +76,10 @@ describe('the schema of D1', () => {
     ['recent calls', RECENT_CALLS, ['o', null, 'a', 'write', 50], 'outcomes_of_calls (org=? AND project=? AND actor=? AND risk_class=?)'],
     ['recent plans', RECENT_PLANS, ['o', 'a', 'p', 50], 'plan_outcomes_recent (org=? AND action=? AND project=?)'],
   ])('reads %s by index alone, newest first, and stops at the last that counts', async (_, query, bound, index) => {
-    const { results } = await db.prepare(`EXPLAIN QUERY PLAN ${query}`).bind(...bound).all<{ detail: string }>();
+    const { results } = await db
+      .prepare(`EXPLAIN QUERY PLAN ${query}`)
+      .bind(...bound)
+      .all<{ detail: string }>();
     const plan = results.map(({ detail }) => detail).join('; ');
     expect(plan).toContain(index);
     expect(plan).not.toContain('TEMP B-TREE');

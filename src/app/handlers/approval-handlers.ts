@@ -25,7 +25,10 @@ export const approvalHandlers = {
     if (!page.ok) return page;
     // The objects are the truth: what was answered since the index was written is not shown as pending.
     const snapshots = await Promise.all(page.value.rows.map((row) => services.plans.plan(row.org, row.planId).read()));
-    return ok({ approvals: snapshots.flatMap((snapshot) => (snapshot === null ? [] : ofKind(snapshot))), next_page_token: page.value.nextPageToken });
+    return ok({
+      approvals: snapshots.flatMap((snapshot) => (snapshot === null ? [] : ofKind(snapshot))),
+      next_page_token: page.value.nextPageToken,
+    });
   },
 
   '_cleveragents/approval/decide': async (params, call, services) => {

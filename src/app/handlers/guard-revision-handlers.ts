@@ -1,5 +1,5 @@
-import type { GuardChange, GuardList, GuardrailChanges } from '../../core/guard-revision.ts';
 import type { Guardrails } from '../../core/guard-policy.ts';
+import type { GuardChange, GuardList, GuardrailChanges } from '../../core/guard-revision.ts';
 import type { GuardrailSetting } from '../../core/guardrail-settings.ts';
 import { invalidField } from '../../core/refusal.ts';
 import { err, ok } from '../../core/result.ts';
@@ -25,7 +25,8 @@ export const guardRevisionHandlers = {
   '_cleveragents/plan/guard/allowlist/add': (params, call, services) => edit('add', 'allowlist', params, call, services),
   '_cleveragents/plan/guard/allowlist/remove': (params, call, services) => edit('remove', 'allowlist', params, call, services),
   '_cleveragents/plan/guard/confirmation/add': (params, call, services) => edit('add', 'required_confirmations', params, call, services),
-  '_cleveragents/plan/guard/confirmation/remove': (params, call, services) => edit('remove', 'required_confirmations', params, call, services),
+  '_cleveragents/plan/guard/confirmation/remove': (params, call, services) =>
+    edit('remove', 'required_confirmations', params, call, services),
 } satisfies Partial<Handlers>;
 
 interface OnTool {

@@ -26,6 +26,8 @@ export const haltHandlers = {
 } satisfies Partial<Handlers>;
 
 function haltViewOf({ plan }: PlanSnapshot): HaltView {
-  const halts = plan.halts.flatMap(({ level, epoch, reason, by, at }) => (reason === null ? [] : [{ level, reason, epoch, halted_by: by.id, halted_at: at }]));
+  const halts = plan.halts.flatMap(({ level, epoch, reason, by, at }) =>
+    reason === null ? [] : [{ level, reason, epoch, halted_by: by.id, halted_at: at }],
+  );
   return { level: 'plan', plan_id: plan.id, halted: halts.length > 0, halts };
 }

@@ -44,7 +44,9 @@ async function signingCheck(services: Services): Promise<Check> {
     const signature = await auditKeys.sign(text);
     if (signature === null || (await auditKeys.verify(text, signature)) !== 'valid') throw new Error('the signature does not fit');
   });
-  return checked.status === 'ok' ? checked : { ...checked, detail: 'AUDIT_SIGNING_KEY does not sign: its members x and d are not of one key' };
+  return checked.status === 'ok'
+    ? checked
+    : { ...checked, detail: 'AUDIT_SIGNING_KEY does not sign: its members x and d are not of one key' };
 }
 
 /** Any failure counts, whatever it is: a check that breaks must not break the report. Its cause is nothing for the public. */

@@ -1,7 +1,7 @@
-import { THRESHOLDS, THRESHOLD_NAMES } from '../../core/profile.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
-import { type PlanSnapshot, valueIn } from '../../core/plan/snapshot.ts';
 import type { ContentPart } from '../../core/plan/proposal.ts';
+import { type PlanSnapshot, valueIn } from '../../core/plan/snapshot.ts';
+import { THRESHOLD_NAMES, THRESHOLDS } from '../../core/profile.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { notFound } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
@@ -39,20 +39,36 @@ export const planHandlers = {
   '_cleveragents/plan/execute': async (params, call, services) => {
     const caller = await approvingCaller(call.principal, services);
     if (!caller.ok) return caller;
-    return shown(await commandPlan(params.plan_id, call, services, { type: 'execute', by: caller.value, digest: params.digest ?? null, head: await headOf(params.plan_id, call, services) }), services);
+    return shown(
+      await commandPlan(params.plan_id, call, services, {
+        type: 'execute',
+        by: caller.value,
+        digest: params.digest ?? null,
+        head: await headOf(params.plan_id, call, services),
+      }),
+      services,
+    );
   },
 
   '_cleveragents/plan/apply': async (params, call, services) => {
     const caller = await approvingCaller(call.principal, services);
     if (!caller.ok) return caller;
     return shown(
-      await commandPlan(params.plan_id, call, services, { type: 'apply', by: caller.value, digest: params.digest ?? null, approve: params.approve ?? false }),
+      await commandPlan(params.plan_id, call, services, {
+        type: 'apply',
+        by: caller.value,
+        digest: params.digest ?? null,
+        approve: params.approve ?? false,
+      }),
       services,
     );
   },
 
   '_cleveragents/plan/cancel': async (params, call, services) =>
-    shown(await commandPlan(params.plan_id, call, services, { type: 'cancel', by: actorOf(call.principal), reason: params.reason ?? null }), services),
+    shown(
+      await commandPlan(params.plan_id, call, services, { type: 'cancel', by: actorOf(call.principal), reason: params.reason ?? null }),
+      services,
+    ),
 
   '_cleveragents/plan/prompt': async (params, call, services) => {
     // A plan that asks for its next step takes guidance as the answer, from somebody who may decide.
@@ -174,7 +190,12 @@ export async function readPlan(planId: string, call: CallContext, services: Serv
   return snapshot === null ? unknownPlan(planId) : ok(snapshot);
 }
 
-export async function commandPlan(planId: string, call: CallContext, services: Services, command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal>> {
+export async function commandPlan(
+  planId: string,
+  call: CallContext,
+  services: Services,
+  command: OutsideCommand,
+): Promise<Result<PlanSnapshot, Refusal>> {
   return (await planPort(planId, call, services).command(command)) ?? unknownPlan(planId);
 }
 

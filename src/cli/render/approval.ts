@@ -83,6 +83,11 @@ const callLine = (call: { readonly tool: string; readonly class?: string | undef
 function confidenceLines({ confidence, threshold, components }: ApprovalView): readonly string[] {
   if (threshold === undefined) return [];
   const shown = confidence === null || confidence === undefined ? 'none' : String(confidence);
-  const made = components === undefined ? '' : ` (${Object.entries(components).map(([name, value]) => `${name} ${String(value)}`).join(', ')})`;
+  const made =
+    components === undefined
+      ? ''
+      : ` (${Object.entries(components)
+          .map(([name, value]) => `${name} ${String(value)}`)
+          .join(', ')})`;
   return [field('confidence', `${shown}, threshold ${threshold}${made}`)];
 }

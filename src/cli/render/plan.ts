@@ -27,7 +27,12 @@ export function renderPlan(plan: PlanView, style: Style): string {
     ...(plan.cancel_reason === undefined ? [] : [field('cancelled', oneLine(plan.cancel_reason))]),
     ...(plan.halted === undefined
       ? []
-      : [field('halted', style.paint('red', `${oneLine(plan.halted.reason)} (${plan.halted.level}, by ${oneLine(plan.halted.by)} at ${plan.halted.at})`))]),
+      : [
+          field(
+            'halted',
+            style.paint('red', `${oneLine(plan.halted.reason)} (${plan.halted.level}, by ${oneLine(plan.halted.by)} at ${plan.halted.at})`),
+          ),
+        ]),
     ...(plan.error === undefined ? [] : [field('error', style.paint('red', oneLine(plan.error.last.message)))]),
     field('log', `${plan.seq} rows, head ${clip(plan.head_hash, 13)}`),
   ];

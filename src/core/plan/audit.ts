@@ -72,25 +72,37 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       });
     }
     case 'call_settled':
-      return entry(row.data.expired === true ? 'authorisation_expired' : 'effect_settled', 'effect', row.data.outcome === 'succeeded', row.data.reason ?? row.data.error?.message ?? null, {
-        call_id: row.data.call_id,
-        attempt: row.data.attempt,
-        outcome: row.data.outcome,
-        charge: row.data.charge,
-        told: row.data.told,
-        late: row.data.late,
-      });
+      return entry(
+        row.data.expired === true ? 'authorisation_expired' : 'effect_settled',
+        'effect',
+        row.data.outcome === 'succeeded',
+        row.data.reason ?? row.data.error?.message ?? null,
+        {
+          call_id: row.data.call_id,
+          attempt: row.data.attempt,
+          outcome: row.data.outcome,
+          charge: row.data.charge,
+          told: row.data.told,
+          late: row.data.late,
+        },
+      );
     case 'gate_decided':
-      return entry(row.data.outcome === 'proceed' ? 'gate_allowed' : 'gate_blocked', row.data.gate, row.data.outcome === 'proceed', row.data.reason, {
-        gate: row.data.gate,
-        via: row.data.via,
-        threshold: row.data.threshold,
-        confidence: row.data.confidence,
-        approval_id: row.data.approval_id,
-        subject_digest: row.data.subject_digest,
-        policy_digest: row.data.policy_digest,
-        call_ids: row.data.call_ids,
-      });
+      return entry(
+        row.data.outcome === 'proceed' ? 'gate_allowed' : 'gate_blocked',
+        row.data.gate,
+        row.data.outcome === 'proceed',
+        row.data.reason,
+        {
+          gate: row.data.gate,
+          via: row.data.via,
+          threshold: row.data.threshold,
+          confidence: row.data.confidence,
+          approval_id: row.data.approval_id,
+          subject_digest: row.data.subject_digest,
+          policy_digest: row.data.policy_digest,
+          call_ids: row.data.call_ids,
+        },
+      );
     case 'approval_decided':
       return entry('approval_decided', row.data.kind, row.data.decision !== 'deny', row.data.reason, {
         approval_id: row.data.approval_id,
@@ -100,7 +112,10 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         grant: row.data.grant,
       });
     case 'approval_refused':
-      return entry('approval_refused', 'approval', false, row.data.reason, { approval_id: row.data.approval_id, decision: row.data.decision });
+      return entry('approval_refused', 'approval', false, row.data.reason, {
+        approval_id: row.data.approval_id,
+        decision: row.data.decision,
+      });
     case 'approval_closed':
       return entry(`approval_${row.data.status}`, 'approval', false, row.data.reason, { approval_id: row.data.approval_id });
     case 'approval_extended':
@@ -141,7 +156,16 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       });
     case 'guard_revised': {
       const { revision, origin, change, loosens, policy_digest, previous_digest, grants, withdrawn } = row.data;
-      return entry('guard_revised', 'policy', true, null, { revision, origin, change, loosens, policy_digest, previous_digest, grants, withdrawn });
+      return entry('guard_revised', 'policy', true, null, {
+        revision,
+        origin,
+        change,
+        loosens,
+        policy_digest,
+        previous_digest,
+        grants,
+        withdrawn,
+      });
     }
     case 'guard_revision_refused':
       return entry('guard_revision_refused', 'policy', false, row.data.reason, { change: row.data.change });

@@ -47,7 +47,8 @@ export function decide(plan: Plan | null, command: Command, context: DecideConte
   if (!result.ok && command.type === 'message' && command.answers.length > 1) {
     const instead = beginWork(plan, { org: plan.org, planId: plan.id }, context);
     const ids = command.answers.map((answer) => answer.approvalId).join(', ');
-    if (!plan.terminal) instead.emit('approval_refused', command.by.actor, { approval_id: ids, decision: 'several', reason: result.error.message });
+    if (!plan.terminal)
+      instead.emit('approval_refused', command.by.actor, { approval_id: ids, decision: 'several', reason: result.error.message });
     return { rows: instead.rows, blobs: instead.blobs, plan: instead.plan(), result };
   }
   return { rows: work.rows, blobs: work.blobs, plan: work.plan(), result };
@@ -60,7 +61,13 @@ function decideCreate(plan: Plan | null, command: CreateCommand, context: Decide
     const isSame = plan.createDigest === createDigest(work, command);
     const result = isSame
       ? ok(null)
-      : err<Refusal>({ kind: 'already_exists', message: 'a plan with this id exists', entity: 'plan', id: plan.id, details: { plan_id: plan.id } });
+      : err<Refusal>({
+          kind: 'already_exists',
+          message: 'a plan with this id exists',
+          entity: 'plan',
+          id: plan.id,
+          details: { plan_id: plan.id },
+        });
     return { rows: [], blobs: new Map(), plan, result };
   }
   const result = createPlan(work, command);
@@ -124,7 +131,8 @@ function retryCall(work: Work, callId: string): Result<null, Refusal> {
 function markSent(work: Work, callId: string, attempt: number): Result<null, Refusal> {
   const plan = work.plan();
   const call = plan.calls[callId];
-  if (plan.terminal || call?.status !== 'authorised' || call.attempt !== attempt) return err(invalidState(`call ${callId} may not be sent`));
+  if (plan.terminal || call?.status !== 'authorised' || call.attempt !== attempt)
+    return err(invalidState(`call ${callId} may not be sent`));
   work.emit('call_sent', SYSTEM, { call_id: callId, attempt });
   return ok(null);
 }

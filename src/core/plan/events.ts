@@ -113,7 +113,12 @@ export interface EventBodies {
   };
   message_said: { readonly message: PlanMessage; readonly step: Step; readonly cursor: JsonValue };
   artifact_produced: {
-    readonly artifact: { readonly artifactId: string; readonly name: string | null; readonly description: string | null; readonly parts: readonly Stored[] };
+    readonly artifact: {
+      readonly artifactId: string;
+      readonly name: string | null;
+      readonly description: string | null;
+      readonly parts: readonly Stored[];
+    };
     readonly append: boolean;
     readonly last_chunk: boolean;
     readonly step: Step | null;
@@ -123,7 +128,13 @@ export interface EventBodies {
   strategy_completed: { readonly decisions: number; readonly to: Move };
   execution_completed: { readonly steps: number; readonly to: Move };
   plan_failed: { readonly reason: string; readonly remediation: string | null; readonly to: Move };
-  plan_restarted: { readonly reason: string; readonly cursor: JsonValue; readonly fresh_attempt: boolean; readonly rebase?: ProjectRef; readonly to: Move };
+  plan_restarted: {
+    readonly reason: string;
+    readonly cursor: JsonValue;
+    readonly fresh_attempt: boolean;
+    readonly rebase?: ProjectRef;
+    readonly to: Move;
+  };
   approval_opened: { readonly approval: Approval; readonly step?: Step; readonly cursor?: JsonValue };
   approval_decided: {
     readonly approval_id: string;
@@ -168,7 +179,12 @@ export interface EventBodies {
     readonly allowed: number;
     readonly denied: number;
     /** Present where limits came with it that tighten those of the plan. */
-    readonly guards?: { readonly own: Guardrails; readonly locked: GuardPolicy; readonly policy: GuardPolicy; readonly policy_digest: string };
+    readonly guards?: {
+      readonly own: Guardrails;
+      readonly locked: GuardPolicy;
+      readonly policy: GuardPolicy;
+      readonly policy_digest: string;
+    };
   };
   /** The guards were changed: by an operator of the plan, or by the org's policy floor. */
   guard_revised: {
@@ -186,7 +202,13 @@ export interface EventBodies {
     readonly policy_digest: string;
     readonly previous_digest: string;
     /** What is left of what humans granted, where a limit was set anew. */
-    readonly grants?: { readonly cost_micro_usd: number; readonly calls: number; readonly steps: number; readonly seconds: number; readonly retries: number };
+    readonly grants?: {
+      readonly cost_micro_usd: number;
+      readonly calls: number;
+      readonly steps: number;
+      readonly seconds: number;
+      readonly retries: number;
+    };
     /** Calls that were authorised and not sent yet: they give their money back and are decided again. */
     readonly withdrawn: readonly string[];
   };
@@ -243,7 +265,9 @@ export const EVENT_TYPES = [
 ] as const satisfies readonly EventType[];
 
 /** One thing that happened, before it has a place in the chain. */
-export type PlanEvent = { readonly [T in EventType]: { readonly type: T; readonly at: string; readonly actor: ActorRef; readonly data: EventBodies[T] } }[EventType];
+export type PlanEvent = {
+  readonly [T in EventType]: { readonly type: T; readonly at: string; readonly actor: ActorRef; readonly data: EventBodies[T] };
+}[EventType];
 
 /** One row of the log: an event with its place in the chain (design section 12). */
 export type LogRow = PlanEvent & { readonly v: 1; readonly seq: number; readonly prev: string; readonly hash: string };

@@ -44,7 +44,9 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     requester: data.requester,
     createDigest: data.create_digest,
     // An executor outside is at work from the first moment, and so is the clock.
-    ...(data.external === true ? ({ external: NO_EXTERNAL_STATE, phase: 'execute', state: 'running' } as const) : ({ phase: 'action', state: 'queued' } as const)),
+    ...(data.external === true
+      ? ({ external: NO_EXTERNAL_STATE, phase: 'execute', state: 'running' } as const)
+      : ({ phase: 'action', state: 'queued' } as const)),
     resumeState: null,
     terminal: false,
     attempt: 1,
@@ -229,7 +231,9 @@ function withApproval(plan: Plan, id: string, change: (approval: Approval) => Ap
 function gateDecided(plan: Plan, data: Body<'gate_decided'>): Plan {
   let next = plan;
   if (data.outcome === 'proceed' && data.call_ids !== undefined) {
-    const passed = Object.fromEntries(data.call_ids.flatMap((id) => (plan.calls[id] ? [[id, { ...plan.calls[id], gatePassed: true }]] : [])));
+    const passed = Object.fromEntries(
+      data.call_ids.flatMap((id) => (plan.calls[id] ? [[id, { ...plan.calls[id], gatePassed: true }]] : [])),
+    );
     next = { ...next, calls: { ...next.calls, ...passed } };
   }
   if (data.apply_id !== undefined && data.diff !== undefined) next = { ...next, apply: { id: data.apply_id, diff: data.diff } };
@@ -241,7 +245,9 @@ function gateDecided(plan: Plan, data: Body<'gate_decided'>): Plan {
 function enterPhase(plan: Plan, to: Move): Plan {
   const begins = to.state === 'running' && (to.phase === 'strategize' || to.phase === 'execute');
   const again = to.phase === 'strategize' ? supersede(plan) : plan;
-  return begins ? { ...again, cursor: null, step: null, calls: {}, callsInInvocation: 0, results: to.phase === 'strategize' ? [] : plan.results } : plan;
+  return begins
+    ? { ...again, cursor: null, step: null, calls: {}, callsInInvocation: 0, results: to.phase === 'strategize' ? [] : plan.results }
+    : plan;
 }
 
 function rebased(plan: Plan, project: NonNullable<Plan['project']>): Plan {
@@ -295,7 +301,9 @@ function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
   }
   if (data.late === true) {
     // Closed, so that the same result cannot be counted twice; nothing else of it counts.
-    return withCall(next, data.call_id, (call) => (call.attempt === data.attempt ? settledOutside({ ...call, status: data.outcome }, data) : call));
+    return withCall(next, data.call_id, (call) =>
+      call.attempt === data.attempt ? settledOutside({ ...call, status: data.outcome }, data) : call,
+    );
   }
   const changes = new Map(next.changes);
   for (const [path, change] of data.changes) changes.set(path, change);

@@ -1,6 +1,6 @@
+import { REMINDER_MS } from './decide/open-approval.ts';
 import { isExternal, openAuthorizations } from './external/external.ts';
 import { type Approval, type Call, haltOf, type Plan, pendingApprovals } from './plan.ts';
-import { REMINDER_MS } from './decide/open-approval.ts';
 
 /** What the engine has to do next for a plan; derived from the state alone, so that a restart finds the same thing to do. */
 export type NextTask =

@@ -180,7 +180,12 @@ export interface DiffSummary {
 
 export interface ApprovalSubject {
   readonly call?: { readonly tool: string; readonly arguments: Stored<JsonObject>; readonly class: RiskClass };
-  readonly calls?: readonly { readonly call_id: string; readonly tool: string; readonly arguments: Stored<JsonObject>; readonly class: RiskClass }[];
+  readonly calls?: readonly {
+    readonly call_id: string;
+    readonly tool: string;
+    readonly arguments: Stored<JsonObject>;
+    readonly class: RiskClass;
+  }[];
   readonly diff?: DiffSummary;
   readonly question?: string;
   readonly decision?: JsonObject;
@@ -280,7 +285,12 @@ export interface Plan {
   readonly tainted: boolean;
 
   readonly ledger: PlanLedger;
-  readonly grants: { readonly calls: { readonly step: number; readonly amount: number }; readonly steps: number; readonly seconds: number; readonly retries: number };
+  readonly grants: {
+    readonly calls: { readonly step: number; readonly amount: number };
+    readonly steps: number;
+    readonly seconds: number;
+    readonly retries: number;
+  };
 
   readonly approvals: readonly Approval[];
   readonly decisions: readonly Decision[];
@@ -319,7 +329,10 @@ export function findApproval(plan: Plan, id: string): Approval | null {
 /** Why the plan authorises nothing now: the highest level whose kill switch is set, or null. */
 export function haltOf(plan: Pick<Plan, 'halts'>): HaltWord | null {
   const set = plan.halts.filter(({ reason }) => reason !== null);
-  return set.reduce<HaltWord | null>((top, each) => (top === null || HALT_LEVELS.indexOf(each.level) > HALT_LEVELS.indexOf(top.level) ? each : top), null);
+  return set.reduce<HaltWord | null>(
+    (top, each) => (top === null || HALT_LEVELS.indexOf(each.level) > HALT_LEVELS.indexOf(top.level) ? each : top),
+    null,
+  );
 }
 
 /** The policy that revisions of the plan cannot loosen. */

@@ -14,7 +14,14 @@ export type PublicPlan = Omit<Plan, 'cursor' | 'calls' | 'results' | 'changes' |
 
 export type PlanUpdate =
   /** State, phase, what is pending, or something the plan said. `snapshot` has no history and no artifacts. */
-  | { readonly kind: 'status'; readonly seq: number; readonly at: string; readonly snapshot: PlanSnapshot; readonly said: PlanMessage | null; readonly event: LogRow['type'] }
+  | {
+      readonly kind: 'status';
+      readonly seq: number;
+      readonly at: string;
+      readonly snapshot: PlanSnapshot;
+      readonly said: PlanMessage | null;
+      readonly event: LogRow['type'];
+    }
   | {
       readonly kind: 'artifact';
       readonly seq: number;
@@ -28,7 +35,16 @@ export type PlanUpdate =
 
 /** Takes a state apart for readers. `load` reads a blob of the plan; `light` leaves out history, artifacts and what is closed. */
 export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, options: { readonly light?: boolean } = {}): PlanSnapshot {
-  const { cursor: _cursor, calls: _calls, results: _results, changes: _changes, readPaths: _read, guidance: _guidance, input: _input, ...rest } = plan;
+  const {
+    cursor: _cursor,
+    calls: _calls,
+    results: _results,
+    changes: _changes,
+    readPaths: _read,
+    guidance: _guidance,
+    input: _input,
+    ...rest
+  } = plan;
   const shown = options.light === true ? { ...rest, messages: [], artifacts: [], decisions: [], approvals: pendingApprovals(plan) } : rest;
   const stored: Stored[] = [
     ...shown.messages.flatMap(({ parts, metadata }) => (metadata === undefined ? [parts] : [parts, metadata])),
@@ -74,7 +90,13 @@ export function updateOf(before: Plan | null, row: LogRow, after: Plan, load: (d
     };
   }
   const said = row.type === 'message_said' ? row.data.message : null;
-  const isNews = before === null || said !== null || after.statusAt !== before.statusAt || after.state !== before.state || after.phase !== before.phase || after.halts !== before.halts;
+  const isNews =
+    before === null ||
+    said !== null ||
+    after.statusAt !== before.statusAt ||
+    after.state !== before.state ||
+    after.phase !== before.phase ||
+    after.halts !== before.halts;
   if (!isNews) return null;
   const light = snapshotOf(after, load, { light: true });
   return {

@@ -69,7 +69,9 @@ export function beginWork(plan: Plan | null, identity: { readonly org: string; r
       // Length in UTF-16 units is a lower bound of the bytes; the exact count is only taken near the limit.
       if (text.length <= INLINE_BYTES / 3 && !holdsSecret(value)) return { inline: value };
       const bytes = new TextEncoder().encode(text);
-      return bytes.byteLength <= INLINE_BYTES && !holdsSecret(value) ? { inline: value } : { blob: storeBytes(bytes), bytes: bytes.byteLength };
+      return bytes.byteLength <= INLINE_BYTES && !holdsSecret(value)
+        ? { inline: value }
+        : { blob: storeBytes(bytes), bytes: bytes.byteLength };
     },
     storeBytes,
   };

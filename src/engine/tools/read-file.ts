@@ -1,7 +1,7 @@
+import { encodeBase64 } from '../../core/base64.ts';
 import { decodeText, encodeText, splitLines } from '../../core/workspace/text.ts';
 import type { TreeEntry } from '../../core/workspace/tree.ts';
 import { argumentsSchema, ENCODING_SCHEMA, encodingArgument, numberArgument, pathSchema, pathsIn } from './arguments.ts';
-import { encodeBase64 } from '../../core/base64.ts';
 import { findRegularFile } from './placement.ts';
 import { failed, type Tool, type ToolOutcome } from './tool.ts';
 

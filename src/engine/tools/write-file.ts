@@ -1,7 +1,7 @@
+import { decodeBase64 } from '../../core/base64.ts';
 import { encodeText } from '../../core/workspace/text.ts';
 import { MAX_FILE_BYTES } from '../../core/workspace/tree.ts';
 import { argumentsSchema, ENCODING_SCHEMA, encodingArgument, pathSchema, pathsIn, textArgument } from './arguments.ts';
-import { decodeBase64 } from '../../core/base64.ts';
 import { findPlace, tooLarge } from './placement.ts';
 import { failed, type Tool } from './tool.ts';
 

@@ -105,7 +105,8 @@ export class PlanStore {
     const isLong = body.length > MAX_ROW_CHARACTERS;
     this.sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', row.seq, isLong ? '' : body);
     if (!isLong) return;
-    for (const [part, text] of partsOf(body).entries()) this.sql.exec('INSERT INTO log_parts (seq, part, body) VALUES (?, ?, ?)', row.seq, part, text);
+    for (const [part, text] of partsOf(body).entries())
+      this.sql.exec('INSERT INTO log_parts (seq, part, body) VALUES (?, ?, ?)', row.seq, part, text);
   }
 
   private longBody(seq: number): string {

@@ -42,7 +42,9 @@ describe('a plan whose executor is outside', () => {
     expect(ask(driver).allowed, 'it asks again under the guards of now').toBe(false);
     driver.approve();
     expect(ask(driver).allowed).toBe(true);
-    expect(driver.do({ type: 'settle_external', by: AGENT.actor, callId: running.callId, outcome: 'succeeded', costUsd: 0.5 }).ok).toBe(true);
+    expect(driver.do({ type: 'settle_external', by: AGENT.actor, callId: running.callId, outcome: 'succeeded', costUsd: 0.5 }).ok).toBe(
+      true,
+    );
   });
 
   it('does not use an approval that was given under another policy', () => {

@@ -3,7 +3,20 @@ import type { Guardrails } from '../../../src/core/guard-policy.ts';
 import type { GuardChange, GuardrailChanges } from '../../../src/core/guard-revision.ts';
 import { remaining, spentMicroUsd } from '../../../src/core/ledger.ts';
 import { NO_FLOOR, type OrgPolicy } from '../../../src/core/org-policy.ts';
-import { AGENT, ASKER, BOSS, call, type Move, OPERATOR, PlanDriver, type PlanOptions, profileOf, refusalOf, type Script, succeeded } from './plan-driver.ts';
+import {
+  AGENT,
+  ASKER,
+  BOSS,
+  call,
+  type Move,
+  OPERATOR,
+  PlanDriver,
+  type PlanOptions,
+  profileOf,
+  refusalOf,
+  type Script,
+  succeeded,
+} from './plan-driver.ts';
 
 const PAYS: Script = { execute: [{ calls: [call('pay.send')] }] };
 const open = (options: PlanOptions = {}, script: Script = {}): PlanDriver => PlanDriver.make({ profile: 'manual', ...options }, script);
@@ -20,21 +33,108 @@ const bind = (driver: PlanDriver, floor: OrgPolicy) => driver.do({ type: 'apply_
 const atDenied = (options: PlanOptions = {}): PlanDriver => PlanDriver.run({ guardrails: { tool_denylist: ['pay.*'] }, ...options }, PAYS);
 
 describe('a revision of the guards', () => {
-  it.each<{ readonly name: string; readonly locked: Guardrails; readonly change: GuardrailChanges; readonly seen: (driver: PlanDriver) => unknown; readonly is: unknown }>([
-    { name: 'a cap where there was none', locked: {}, change: { max_total_cost: 10 }, seen: (d) => d.plan.policy.planCapMicroUsd, is: { value: 10_000_000, field: 'max_total_cost', origin: 'revision', ceiling: null } },
-    { name: 'a lower cap', locked: { tool_budget: 5 }, change: { tool_budget: 2 }, seen: (d) => d.plan.policy.planCapMicroUsd?.value, is: 2_000_000 },
-    { name: 'a cap of 0', locked: { tool_budget: 5 }, change: { tool_budget: 0 }, seen: (d) => d.plan.policy.planCapMicroUsd?.value, is: 0 },
-    { name: 'the locked cap, which stays named by its origin', locked: { tool_budget: 5 }, change: { max_total_cost: 5 }, seen: (d) => d.plan.policy.planCapMicroUsd, is: { value: 5_000_000, field: 'tool_budget', origin: 'plan', ceiling: null } },
-    { name: 'calls per step', locked: { max_tool_calls_per_step: 9 }, change: { max_tool_calls_per_step: 3 }, seen: (d) => d.plan.policy.maxCallsPerStep?.value, is: 3 },
+  it.each<{
+    readonly name: string;
+    readonly locked: Guardrails;
+    readonly change: GuardrailChanges;
+    readonly seen: (driver: PlanDriver) => unknown;
+    readonly is: unknown;
+  }>([
+    {
+      name: 'a cap where there was none',
+      locked: {},
+      change: { max_total_cost: 10 },
+      seen: (d) => d.plan.policy.planCapMicroUsd,
+      is: { value: 10_000_000, field: 'max_total_cost', origin: 'revision', ceiling: null },
+    },
+    {
+      name: 'a lower cap',
+      locked: { tool_budget: 5 },
+      change: { tool_budget: 2 },
+      seen: (d) => d.plan.policy.planCapMicroUsd?.value,
+      is: 2_000_000,
+    },
+    {
+      name: 'a cap of 0',
+      locked: { tool_budget: 5 },
+      change: { tool_budget: 0 },
+      seen: (d) => d.plan.policy.planCapMicroUsd?.value,
+      is: 0,
+    },
+    {
+      name: 'the locked cap, which stays named by its origin',
+      locked: { tool_budget: 5 },
+      change: { max_total_cost: 5 },
+      seen: (d) => d.plan.policy.planCapMicroUsd,
+      is: { value: 5_000_000, field: 'tool_budget', origin: 'plan', ceiling: null },
+    },
+    {
+      name: 'calls per step',
+      locked: { max_tool_calls_per_step: 9 },
+      change: { max_tool_calls_per_step: 3 },
+      seen: (d) => d.plan.policy.maxCallsPerStep?.value,
+      is: 3,
+    },
     { name: 'steps', locked: {}, change: { max_steps: 0 }, seen: (d) => d.plan.policy.maxSteps?.value, is: 0 },
-    { name: 'seconds of work', locked: {}, change: { max_wall_clock_seconds: 1.5 }, seen: (d) => d.plan.policy.maxWallClockSeconds?.value, is: 1.5 },
-    { name: 'calls per invocation', locked: {}, change: { actor_limits: { max_tool_calls_per_invocation: 4 } }, seen: (d) => d.plan.policy.maxCallsPerInvocation?.value, is: 4 },
-    { name: 'retries below the three of the profile', locked: {}, change: { actor_limits: { max_retries_per_failure: 1 } }, seen: (d) => d.plan.policy.maxRetries, is: { value: 1, field: 'max_retries_per_failure', origin: 'revision', ceiling: null } },
-    { name: 'approval for writes', locked: {}, change: { require_approval_for_writes: true }, seen: (d) => d.plan.policy.requireApprovalForWrites, is: true },
-    { name: 'approval for apply', locked: {}, change: { require_approval_for_apply: true }, seen: (d) => d.plan.policy.requireApprovalForApply, is: true },
-    { name: 'a denylist', locked: { tool_denylist: ['a'] }, change: { tool_denylist: ['b'] }, seen: (d) => d.plan.policy.denylist, is: [{ pattern: 'a', origin: 'plan' }, { pattern: 'b', origin: 'revision' }] },
-    { name: 'an empty allowlist', locked: {}, change: { tool_allowlist: [] }, seen: (d) => d.plan.policy.allowlists, is: [{ origin: 'revision', entries: [] }] },
-    { name: 'confirmations', locked: {}, change: { required_confirmations: ['pay.send'] }, seen: (d) => d.plan.policy.requiredConfirmations, is: [{ pattern: 'pay.send', origin: 'revision' }] },
+    {
+      name: 'seconds of work',
+      locked: {},
+      change: { max_wall_clock_seconds: 1.5 },
+      seen: (d) => d.plan.policy.maxWallClockSeconds?.value,
+      is: 1.5,
+    },
+    {
+      name: 'calls per invocation',
+      locked: {},
+      change: { actor_limits: { max_tool_calls_per_invocation: 4 } },
+      seen: (d) => d.plan.policy.maxCallsPerInvocation?.value,
+      is: 4,
+    },
+    {
+      name: 'retries below the three of the profile',
+      locked: {},
+      change: { actor_limits: { max_retries_per_failure: 1 } },
+      seen: (d) => d.plan.policy.maxRetries,
+      is: { value: 1, field: 'max_retries_per_failure', origin: 'revision', ceiling: null },
+    },
+    {
+      name: 'approval for writes',
+      locked: {},
+      change: { require_approval_for_writes: true },
+      seen: (d) => d.plan.policy.requireApprovalForWrites,
+      is: true,
+    },
+    {
+      name: 'approval for apply',
+      locked: {},
+      change: { require_approval_for_apply: true },
+      seen: (d) => d.plan.policy.requireApprovalForApply,
+      is: true,
+    },
+    {
+      name: 'a denylist',
+      locked: { tool_denylist: ['a'] },
+      change: { tool_denylist: ['b'] },
+      seen: (d) => d.plan.policy.denylist,
+      is: [
+        { pattern: 'a', origin: 'plan' },
+        { pattern: 'b', origin: 'revision' },
+      ],
+    },
+    {
+      name: 'an empty allowlist',
+      locked: {},
+      change: { tool_allowlist: [] },
+      seen: (d) => d.plan.policy.allowlists,
+      is: [{ origin: 'revision', entries: [] }],
+    },
+    {
+      name: 'confirmations',
+      locked: {},
+      change: { required_confirmations: ['pay.send'] },
+      seen: (d) => d.plan.policy.requiredConfirmations,
+      is: [{ pattern: 'pay.send', origin: 'revision' }],
+    },
   ])('by any operator tightens: $name', ({ locked, change, seen, is }) => {
     for (const by of [OPERATOR, AGENT]) {
       const driver = open({ guardrails: locked });
@@ -44,33 +144,85 @@ describe('a revision of the guards', () => {
       expect(driver.plan.guards.revision).toBe(2);
       const [row] = driver.rowsOf('guard_revised');
       expect(row?.actor).toEqual(by.actor);
-      expect(row?.data).toMatchObject({ revision: 2, loosens: false, origin: 'revision', previous_digest: digest, policy_digest: driver.plan.policyDigest });
+      expect(row?.data).toMatchObject({
+        revision: 2,
+        loosens: false,
+        origin: 'revision',
+        previous_digest: digest,
+        policy_digest: driver.plan.policyDigest,
+      });
     }
   });
 
   it.each<{ readonly name: string; readonly locked: Guardrails; readonly change: GuardrailChanges; readonly says: string }>([
-    { name: 'a cap', locked: { tool_budget: 5 }, change: { max_total_cost: 10 }, says: 'max_total_cost: $10.00 is looser than $5.00, which is locked into the plan (tool_budget, from plan)' },
-    { name: 'calls per step', locked: { max_tool_calls_per_step: 2 }, change: { max_tool_calls_per_step: 1_000_000 }, says: '1000000 is looser than 2' },
+    {
+      name: 'a cap',
+      locked: { tool_budget: 5 },
+      change: { max_total_cost: 10 },
+      says: 'max_total_cost: $10.00 is looser than $5.00, which is locked into the plan (tool_budget, from plan)',
+    },
+    {
+      name: 'calls per step',
+      locked: { max_tool_calls_per_step: 2 },
+      change: { max_tool_calls_per_step: 1_000_000 },
+      says: '1000000 is looser than 2',
+    },
     { name: 'steps', locked: { max_steps: 0 }, change: { max_steps: 1 }, says: '1 is looser than 0' },
     { name: 'seconds', locked: { max_wall_clock_seconds: 60 }, change: { max_wall_clock_seconds: 61 }, says: '61 is looser than 60' },
-    { name: 'calls per invocation', locked: { actor_limits: { max_tool_calls_per_invocation: 1 } }, change: { actor_limits: { max_tool_calls_per_invocation: 2 } }, says: 'actor_limits.max_tool_calls_per_invocation: 2 is looser' },
-    { name: 'retries of the profile', locked: {}, change: { actor_limits: { max_retries_per_failure: 9 } }, says: 'max_retries_per_step, from profile' },
-    { name: 'approval for writes', locked: { require_approval_for_writes: true }, change: { require_approval_for_writes: false }, says: 'require_approval_for_writes: false is looser than true' },
-    { name: 'approval for apply', locked: { require_approval_for_apply: true }, change: { require_approval_for_apply: false }, says: 'require_approval_for_apply' },
-    { name: 'an allowlist', locked: { tool_allowlist: ['files.*'] }, change: { tool_allowlist: ['files.read', 'pay.send'] }, says: "tool_allowlist: 'pay.send' is not on the allowlist, which is locked into the plan (tool_allowlist, from plan)" },
+    {
+      name: 'calls per invocation',
+      locked: { actor_limits: { max_tool_calls_per_invocation: 1 } },
+      change: { actor_limits: { max_tool_calls_per_invocation: 2 } },
+      says: 'actor_limits.max_tool_calls_per_invocation: 2 is looser',
+    },
+    {
+      name: 'retries of the profile',
+      locked: {},
+      change: { actor_limits: { max_retries_per_failure: 9 } },
+      says: 'max_retries_per_step, from profile',
+    },
+    {
+      name: 'approval for writes',
+      locked: { require_approval_for_writes: true },
+      change: { require_approval_for_writes: false },
+      says: 'require_approval_for_writes: false is looser than true',
+    },
+    {
+      name: 'approval for apply',
+      locked: { require_approval_for_apply: true },
+      change: { require_approval_for_apply: false },
+      says: 'require_approval_for_apply',
+    },
+    {
+      name: 'an allowlist',
+      locked: { tool_allowlist: ['files.*'] },
+      change: { tool_allowlist: ['files.read', 'pay.send'] },
+      says: "tool_allowlist: 'pay.send' is not on the allowlist, which is locked into the plan (tool_allowlist, from plan)",
+    },
   ])('never loosens what is locked, whoever asks: $name', ({ locked, change, says }) => {
     const driver = open({ guardrails: locked });
     const before = driver.plan;
     const refusal = refusalOf(driver.set(change));
     expect(refusal).toMatchObject({ kind: 'invalid_state', details: { plan_id: before.id } });
     expect(refusal.message).toContain(says);
-    expect(driver.plan).toMatchObject({ policy: before.policy, policyDigest: before.policyDigest, guards: before.guards, approvals: before.approvals });
+    expect(driver.plan).toMatchObject({
+      policy: before.policy,
+      policyDigest: before.policyDigest,
+      guards: before.guards,
+      approvals: before.approvals,
+    });
     expect(driver.trail.at(-1)).toMatchObject({ eventType: 'guard_revision_refused', result: 'denied', reason: refusal.message });
   });
 
   it('of an org that denies cannot be undone by a plan: deny, thresholds and limits stay the strictest (a plan of its own cannot either)', () => {
-    const driver = open({ orgFloor: { tool_denylist: ['pay.send'], tool_budget: 1 }, guardrails: { tool_denylist: [], tool_allowlist: ['pay.send'], tool_budget: 1e6 } });
-    expect(driver.plan.policy).toMatchObject({ denylist: [{ pattern: 'pay.send', origin: 'org' }], planCapMicroUsd: { value: 1_000_000, origin: 'org' } });
+    const driver = open({
+      orgFloor: { tool_denylist: ['pay.send'], tool_budget: 1 },
+      guardrails: { tool_denylist: [], tool_allowlist: ['pay.send'], tool_budget: 1e6 },
+    });
+    expect(driver.plan.policy).toMatchObject({
+      denylist: [{ pattern: 'pay.send', origin: 'org' }],
+      planCapMicroUsd: { value: 1_000_000, origin: 'org' },
+    });
     const refusal = refusalOf(driver.revise(list('remove', 'denylist', 'pay.send')));
     expect(refusal).toMatchObject({ kind: 'invalid_state', details: { origin: 'org', entry: 'pay.send' } });
     expect(refusal.message).toContain('was put on the denylist by org');
@@ -161,7 +313,10 @@ describe('a revision of the guards', () => {
 describe('what humans granted', () => {
   /** Cap $0.10, of which a human granted $0.10 more; spent $0.20. */
   const granted = (): PlanDriver => {
-    const driver = PlanDriver.run({ guardrails: { tool_budget: 0.1 } }, { execute: [0, 1, 2].map((n): Move => ({ calls: [call('model.ask', { n })] })) });
+    const driver = PlanDriver.run(
+      { guardrails: { tool_budget: 0.1 } },
+      { execute: [0, 1, 2].map((n): Move => ({ calls: [call('model.ask', { n })] })) },
+    );
     driver.approve();
     return driver.run();
   };
@@ -189,7 +344,10 @@ describe('what humans granted', () => {
   });
 
   it('of steps and retries is withdrawn in the same way', () => {
-    const driver = PlanDriver.run({ guardrails: { max_steps: 1 } }, { execute: [0, 1, 2].map((n): Move => ({ calls: [call('files.read', { n })] })) });
+    const driver = PlanDriver.run(
+      { guardrails: { max_steps: 1 } },
+      { execute: [0, 1, 2].map((n): Move => ({ calls: [call('files.read', { n })] })) },
+    );
     driver.approve(driver.only, { grant: { steps: 5 } });
     expect(driver.plan.grants.steps).toBe(5);
     driver.set({ max_steps: 2 }, OPERATOR);
@@ -214,7 +372,10 @@ describe('what is open when the guards change (H07)', () => {
     driver.approve(fresh);
     driver.run();
     expect(driver.tools).toEqual(['pay.send']);
-    const asked = driver.trail.filter((entry) => entry.eventType === 'denylist_blocked' || entry.eventType === 'write_approval_required' || entry.eventType === 'call_allowed');
+    const asked = driver.trail.filter(
+      (entry) =>
+        entry.eventType === 'denylist_blocked' || entry.eventType === 'write_approval_required' || entry.eventType === 'call_allowed',
+    );
     const [first, second, ran] = asked.map((entry) => entry.context['policy_digest']);
     expect(first).not.toBe(second);
     expect(ran).toBe(second);
@@ -255,25 +416,39 @@ describe('what is open when the guards change (H07)', () => {
   it.each([
     { name: 'decompose_task', options: { profile: 'manual' }, script: {} },
     { name: 'create_tool', options: { profile: profileOf('full-auto', { create_tool: 1 }) }, script: {} },
-    { name: 'select_tool', options: { profile: profileOf('full-auto', { select_tool: 1 }) }, script: { execute: [{ calls: [call('files.write')] }] } },
+    {
+      name: 'select_tool',
+      options: { profile: profileOf('full-auto', { select_tool: 1 }) },
+      script: { execute: [{ calls: [call('files.write')] }] },
+    },
     { name: 'edit_code', options: { profile: profileOf('full-auto', { edit_code: 1 }) }, script: { strategize: [{ decide: 'how?' }] } },
-    { name: 'access_network', options: { profile: profileOf('full-auto', { access_network: 1 }) }, script: { execute: [{ calls: [call('files.write')] }], apply: () => ({ status: 'moved', head: 'd'.repeat(64) }) } },
+    {
+      name: 'access_network',
+      options: { profile: profileOf('full-auto', { access_network: 1 }) },
+      script: { execute: [{ calls: [call('files.write')] }], apply: () => ({ status: 'moved', head: 'd'.repeat(64) }) },
+    },
     {
       name: 'modify_config',
       options: { profile: profileOf('full-auto', { modify_config: 1 }) },
-      script: { execute: [{ calls: [call('web.get')] }], outcome: () => ({ status: 'failed', error: { code: 'busy', message: 'busy', transient: true }, dispatched: true, reportedUsd: 0 }) },
+      script: {
+        execute: [{ calls: [call('web.get')] }],
+        outcome: () => ({ status: 'failed', error: { code: 'busy', message: 'busy', transient: true }, dispatched: true, reportedUsd: 0 }),
+      },
     },
-  ] as const)('the gate $name is asked again under the new digest, with the same subject, and passes once it is approved', ({ name, options, script }) => {
-    const driver = PlanDriver.run(options as PlanOptions, script as Script);
-    const old = driver.only;
-    const at = driver.at;
-    driver.set({ max_steps: 7 }, OPERATOR);
-    expect(driver.only).toMatchObject({ gate: name, subject: old.subject, callIds: old.callIds, reason: old.reason });
-    expect(driver.only.digest).not.toBe(old.digest);
-    expect(driver.at).toBe(at);
-    expect(driver.approve().ok).toBe(true);
-    expect(driver.at).not.toBe(at);
-  });
+  ] as const)(
+    'the gate $name is asked again under the new digest, with the same subject, and passes once it is approved',
+    ({ name, options, script }) => {
+      const driver = PlanDriver.run(options as PlanOptions, script as Script);
+      const old = driver.only;
+      const at = driver.at;
+      driver.set({ max_steps: 7 }, OPERATOR);
+      expect(driver.only).toMatchObject({ gate: name, subject: old.subject, callIds: old.callIds, reason: old.reason });
+      expect(driver.only.digest).not.toBe(old.digest);
+      expect(driver.at).toBe(at);
+      expect(driver.approve().ok).toBe(true);
+      expect(driver.at).not.toBe(at);
+    },
+  );
 
   it('a gate of apply that only a revision had asked for lets the plan go on when it is given back', () => {
     const driver = PlanDriver.make({}, { execute: [{ calls: [call('files.write')] }] });
@@ -366,7 +541,10 @@ describe('a floor that comes after the plan', () => {
     const { length } = driver.rows;
     expect(bind(driver, floor).ok).toBe(true);
     expect(driver.rows).toHaveLength(length);
-    expect(driver.plan.policy).toMatchObject({ planCapMicroUsd: { value: 4_000_000, origin: 'revision', ceiling: 4_500_000 }, maxSteps: { value: 3 } });
+    expect(driver.plan.policy).toMatchObject({
+      planCapMicroUsd: { value: 4_000_000, origin: 'revision', ceiling: 4_500_000 },
+      maxSteps: { value: 3 },
+    });
     expect(driver.plan.guards.revision).toBe(3);
     expect(refusalOf(driver.set({ tool_budget: 4.6 }, BOSS)).message).toContain('from org');
     expect(driver.set({ tool_budget: 4.5 }).ok).toBe(true);

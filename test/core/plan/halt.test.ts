@@ -41,7 +41,14 @@ describe('a halted plan', () => {
     driver.halt('wait');
     const { length } = driver.rows;
     const commands = {
-      propose: { type, proposal: { kind: 'done' }, actorName: 'a', basis: { attempt: 1, cursor: driver.plan.cursor, phase: 'execute' }, guidanceSeen: 0, facts: [] },
+      propose: {
+        type,
+        proposal: { kind: 'done' },
+        actorName: 'a',
+        basis: { attempt: 1, cursor: driver.plan.cursor, phase: 'execute' },
+        guidanceSeen: 0,
+        facts: [],
+      },
       advance: { type, diff: null, head: null, outputs: [] },
       mark_sent: { type, callId: 'c1', attempt: 1 },
       execute: { type, by: BOSS, digest: null, head: null },
@@ -49,18 +56,30 @@ describe('a halted plan', () => {
       retry_call: { type, callId: 'c1', facts: FACTS },
     } as const;
     const refusal = refusalOf(driver.do(commands[type] as Parameters<typeof driver.do>[0]));
-    expect(refusal).toMatchObject({ kind: 'invalid_state', details: { halted: { level: 'plan', reason: 'wait', epoch: 1 }, phase: 'execute' } });
+    expect(refusal).toMatchObject({
+      kind: 'invalid_state',
+      details: { halted: { level: 'plan', reason: 'wait', epoch: 1 }, phase: 'execute' },
+    });
     expect(refusal.message).toContain('the plan is halted: wait');
     expect(driver.rows).toHaveLength(length);
   });
 
   it('keeps what is asked; only a no is taken, and the yes comes after the halt', () => {
-    const driver = PlanDriver.run({ guardrails: { tool_denylist: ['files.write', 'pay.send'] } }, { execute: [{ calls: [call('files.write'), call('pay.send')], onRefused: 'continue' }] });
+    const driver = PlanDriver.run(
+      { guardrails: { tool_denylist: ['files.write', 'pay.send'] } },
+      { execute: [{ calls: [call('files.write'), call('pay.send')], onRefused: 'continue' }] },
+    );
     driver.halt();
     const [first, second] = driver.pending;
     if (first === undefined || second === undefined) throw new Error('two are asked');
     expect(refusalOf(driver.approve(first)).kind).toBe('invalid_state');
-    expect(refusalOf(driver.say('', { answers: [{ approvalId: first.id, decision: 'approve', digest: first.digest, reason: null, text: null, grant: null }] })).kind).toBe('invalid_state');
+    expect(
+      refusalOf(
+        driver.say('', {
+          answers: [{ approvalId: first.id, decision: 'approve', digest: first.digest, reason: null, text: null, grant: null }],
+        }),
+      ).kind,
+    ).toBe('invalid_state');
     expect(driver.deny(second).ok).toBe(true);
     expect(driver.pending).toEqual([first]);
     driver.clearHalt();
@@ -118,7 +137,10 @@ describe('a halted plan', () => {
   });
 
   it('reopens the gate of a batch that a change had closed', () => {
-    const driver = PlanDriver.run({ profile: profileOf('full-auto', { execute_command: 1 }) }, { execute: [{ calls: [call('files.read'), call('files.write')] }] });
+    const driver = PlanDriver.run(
+      { profile: profileOf('full-auto', { execute_command: 1 }) },
+      { execute: [{ calls: [call('files.read'), call('files.write')] }] },
+    );
     driver.halt();
     driver.set({ max_steps: 4 });
     expect(driver.pending).toEqual([]);

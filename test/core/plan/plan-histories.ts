@@ -200,14 +200,22 @@ const change: fc.Arbitrary<GuardChange> = fc.oneof(
         max_tool_calls_per_step: sometimes(0, 1, 5, null),
         max_steps: sometimes(0, 2, 1e6, null),
         max_wall_clock_seconds: sometimes(1, 60, 1e6, null),
-        actor_limits: sometimes({ max_retries_per_failure: 0 }, { max_retries_per_failure: null }, { max_tool_calls_per_invocation: 2 }, null),
+        actor_limits: sometimes(
+          { max_retries_per_failure: 0 },
+          { max_retries_per_failure: null },
+          { max_tool_calls_per_invocation: 2 },
+          null,
+        ),
         tool_denylist: sometimes(['web.*'], [], null),
         tool_allowlist: sometimes([], ['files.*', 'pay.send'], null),
         required_confirmations: sometimes(['pay.send'], null),
         require_approval_for_writes: sometimes(true, false),
         require_approval_for_apply: sometimes(true, false),
       })
-      .map((all) => ({ kind: 'set' as const, guardrails: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) })),
+      .map((all) => ({
+        kind: 'set' as const,
+        guardrails: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)),
+      })),
   },
 );
 const floor: fc.Arbitrary<OrgPolicy> = fc.constantFrom<OrgPolicy>(

@@ -17,8 +17,23 @@ function hold(condition: boolean, what: string): void {
   if (!condition) expect.fail(what);
 }
 
-const LIMITS = ['planCapMicroUsd', 'profileCapMicroUsd', 'maxCallsPerStep', 'maxSteps', 'maxWallClockSeconds', 'maxCallsPerInvocation', 'maxRetries'] as const;
-const FLAGS = ['requireApprovalForWrites', 'requireApprovalForApply', 'requireHumanApproval', 'requireSandbox', 'requireCheckpoints', 'unattended'] as const;
+const LIMITS = [
+  'planCapMicroUsd',
+  'profileCapMicroUsd',
+  'maxCallsPerStep',
+  'maxSteps',
+  'maxWallClockSeconds',
+  'maxCallsPerInvocation',
+  'maxRetries',
+] as const;
+const FLAGS = [
+  'requireApprovalForWrites',
+  'requireApprovalForApply',
+  'requireHumanApproval',
+  'requireSandbox',
+  'requireCheckpoints',
+  'unattended',
+] as const;
 
 /** Whatever the first policy lets pass, the second one does too. Limits are left out where grants count with them. */
 function notLooser(policy: GuardPolicy, than: GuardPolicy, { ofGrants = false } = {}): void {
@@ -28,10 +43,18 @@ function notLooser(policy: GuardPolicy, than: GuardPolicy, { ofGrants = false } 
   }
   for (const name of FLAGS) hold(policy[name] || !than[name], `${name} is looser`);
   hold(!policy.allowUnsafeTools || than.allowUnsafeTools, 'unsafe tools are allowed');
-  for (const [name, value] of Object.entries(than.thresholds)) hold(policy.thresholds[name as keyof GuardPolicy['thresholds']] >= value, `${name} is lower`);
-  for (const { pattern } of than.denylist) hold(policy.denylist.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()), `${pattern} is not denied`);
+  for (const [name, value] of Object.entries(than.thresholds))
+    hold(policy.thresholds[name as keyof GuardPolicy['thresholds']] >= value, `${name} is lower`);
+  for (const { pattern } of than.denylist)
+    hold(
+      policy.denylist.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()),
+      `${pattern} is not denied`,
+    );
   for (const { pattern } of than.requiredConfirmations) {
-    hold(policy.requiredConfirmations.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()), `${pattern} is not confirmed`);
+    hold(
+      policy.requiredConfirmations.some((each) => each.pattern.toLowerCase() === pattern.toLowerCase()),
+      `${pattern} is not confirmed`,
+    );
   }
   for (const list of than.allowlists) {
     hold(
@@ -211,7 +234,10 @@ export class Witness {
     const cap = effectiveLimit(plan.policy.planCapMicroUsd, this.granted);
     const used = this.settled + reserved;
     // A cap that was lowered below what is spent takes nothing back, and lets nothing be added.
-    hold(cap === null || used <= (authorised === null ? Math.max(cap, this.used) : cap), `over the cap: ${this.settled} + ${reserved} > ${cap}`);
+    hold(
+      cap === null || used <= (authorised === null ? Math.max(cap, this.used) : cap),
+      `over the cap: ${this.settled} + ${reserved} > ${cap}`,
+    );
     this.used = used;
     const retries = effectiveLimit(plan.policy.maxRetries, this.retriesGranted);
     const count = authorised === null ? 0 : (this.attempts.get(authorised) ?? 0);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_FILE_BYTES } from '../../../src/core/workspace/tree.ts';
 import { decodeBase64, encodeBase64 } from '../../../src/core/base64.ts';
+import { MAX_FILE_BYTES } from '../../../src/core/workspace/tree.ts';
 import { WRITE_FILE } from '../../../src/engine/tools/write-file.ts';
 import { sha256 } from '../../core/workspace/trees.ts';
 import { run } from './workspace-run.ts';

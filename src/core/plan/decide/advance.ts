@@ -83,7 +83,12 @@ export function advance(work: Work, diff: DiffInput | null, head: string | null,
         onProceed: { rebase: { ...plan.project, base: head } },
         ...(plan.reversions < MAX_REVERSIONS
           ? {}
-          : { alwaysAsk: { guard: 'reversion_limit', reason: `The plan has gone back ${plan.reversions} times because the project moved. Remediation: decide whether it tries again.` } }),
+          : {
+              alwaysAsk: {
+                guard: 'reversion_limit',
+                reason: `The plan has gone back ${plan.reversions} times because the project moved. Remediation: decide whether it tries again.`,
+              },
+            }),
       });
       return;
     }
@@ -134,7 +139,9 @@ export function report(work: Work, diff: DiffSummary | null) {
     steps: plan.stepsUsed,
     decisions: plan.decisions.length,
     spent_micro_usd: plan.ledger.settledMicroUsd + plan.ledger.overrunMicroUsd,
-    approvals: plan.approvals.filter((each) => each.decided !== null).map(({ id, kind, status, gate, guard, decided }) => ({ id, kind, status, gate, guard, by: decided?.by.id ?? null })),
+    approvals: plan.approvals
+      .filter((each) => each.decided !== null)
+      .map(({ id, kind, status, gate, guard, decided }) => ({ id, kind, status, gate, guard, by: decided?.by.id ?? null })),
     files: diff === null ? [] : diff.files.map(({ path, status, additions, deletions }) => ({ path, status, additions, deletions })),
     audit_head: plan.headHash,
   };

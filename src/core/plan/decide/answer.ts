@@ -2,13 +2,14 @@
  * Answers to approvals. An approval is checked, consumed and acted upon in one decision; an answer that may not be given leaves one
  * refused entry in the log and changes nothing else (design sections 7 and 11).
  */
+
+import { parseCostUsd } from '../../money.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
-import { parseCostUsd } from '../../money.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Answer, Caller } from '../commands.ts';
 import { reservationId } from '../evolve.ts';
-import { type Approval, type Call, findApproval, type Grant, pendingApprovals, type Plan } from '../plan.ts';
+import { type Approval, type Call, findApproval, type Grant, type Plan, pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { advance } from './advance.ts';
 import { openGateIfDue, redecide } from './calls.ts';
@@ -55,12 +56,20 @@ function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, ans
     return { kind: 'forbidden', message, details: context };
   }
   if (!isQuestion && by.separateRequester && by.actor.id === plan.requester.id) {
-    return { kind: 'forbidden', message: 'whoever started the plan may not approve in it (approvals.separate_requester is on)', details: context };
+    return {
+      kind: 'forbidden',
+      message: 'whoever started the plan may not approve in it (approvals.separate_requester is on)',
+      details: context,
+    };
   }
   if (plan.terminal) {
-    return invalidState(`the plan is ${plan.state}; nothing can be approved in it any more. Start a new task in the same context.`, context);
+    return invalidState(
+      `the plan is ${plan.state}; nothing can be approved in it any more. Start a new task in the same context.`,
+      context,
+    );
   }
-  if (approval.status !== 'pending') return invalidState(`the approval is already ${approval.status}`, { ...context, status: approval.status });
+  if (approval.status !== 'pending')
+    return invalidState(`the approval is already ${approval.status}`, { ...context, status: approval.status });
   if (approval.expiresAt !== null && work.context.now >= approval.expiresAt) return invalidState('the approval has expired', context);
   if (answer.decision === 'answer') {
     if (!isQuestion && approval.kind !== 'next_step' && approval.kind !== 'unknown_outcome') {
@@ -70,16 +79,22 @@ function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, ans
     if (approval.kind === 'unknown_outcome' && !UNKNOWN_CHOICES.some((choice) => choice === wordOf(answer.text))) {
       return invalidField('text', `must be one of ${UNKNOWN_CHOICES.join(', ')}`, context);
     }
-    if (approval.kind === 'next_step' && wordOf(answer.text) === 'guide') return invalidField('text', 'to guide the plan, send the guidance itself', context);
+    if (approval.kind === 'next_step' && wordOf(answer.text) === 'guide')
+      return invalidField('text', 'to guide the plan, send the guidance itself', context);
   }
   if (approval.kind === 'unknown_outcome' && answer.decision === 'approve') {
     return invalidField('decision', `takes answer with one of ${UNKNOWN_CHOICES.join(', ')}, or deny for failed`, context);
   }
-  if (isQuestion && answer.decision === 'approve') return invalidField('decision', 'a question takes answer (with a text) or deny', context);
+  if (isQuestion && answer.decision === 'approve')
+    return invalidField('decision', 'a question takes answer (with a text) or deny', context);
   if (answer.digest !== null && answer.digest !== approval.digest) {
-    return invalidState('the digest does not match what is pending; look at it again and send the digest that is shown', { ...context, digest: approval.digest });
+    return invalidState('the digest does not match what is pending; look at it again and send the digest that is shown', {
+      ...context,
+      digest: approval.digest,
+    });
   }
-  if (answer.decision === 'approve' && answer.digest === null) return invalidField('digest', 'an approval has to carry the digest that was shown', context);
+  if (answer.decision === 'approve' && answer.digest === null)
+    return invalidField('digest', 'an approval has to carry the digest that was shown', context);
   return answer.grant === null ? null : grantIssue(approval, answer.grant, context);
 }
 
@@ -88,8 +103,10 @@ function grantIssue(approval: Approval, grant: Grant, context: { readonly approv
   const expected = Object.keys(approval.suggestedGrant ?? {});
   const given = Object.entries(grant);
   const [name, amount] = given[0] ?? [];
-  if (given.length !== 1 || name !== expected[0]) return invalidField('grant', `this limit takes exactly { ${expected[0] ?? 'nothing'} }`, context);
-  if (typeof amount !== 'number' || !Number.isFinite(amount) || amount <= 0) return invalidField(`grant.${name}`, 'must be more than 0', context);
+  if (given.length !== 1 || name !== expected[0])
+    return invalidField('grant', `this limit takes exactly { ${expected[0] ?? 'nothing'} }`, context);
+  if (typeof amount !== 'number' || !Number.isFinite(amount) || amount <= 0)
+    return invalidField(`grant.${name}`, 'must be more than 0', context);
   if (name === 'cost_usd') {
     const parsed = parseCostUsd(amount);
     return parsed.ok ? null : invalidField('grant.cost_usd', parsed.error, context);
@@ -123,7 +140,11 @@ function follow(work: Work, by: Caller, approval: Approval, answer: Answer, gran
       return;
     case 'limit':
       if (approved && grant !== null) {
-        work.emit('limit_granted', by.actor, { approval_id: approval.id, grant, event: grant.cost_usd === undefined ? 'limit_raised' : 'cap_raised' });
+        work.emit('limit_granted', by.actor, {
+          approval_id: approval.id,
+          grant,
+          event: grant.cost_usd === undefined ? 'limit_raised' : 'cap_raised',
+        });
         redecideHeld(work, approval.callIds);
       } else if (approval.callIds.length > 0) refuseCalls(work, approval, answer);
       else askNextStep(work, `The limit was not raised: ${approval.reason}`);
@@ -178,12 +199,19 @@ function followGate(work: Work, approval: Approval, answer: Answer, approved: bo
       case 'access_network': {
         const head = approval.subject.details?.['head'];
         if (plan.project === null || typeof head !== 'string') return;
-        work.emit('gate_decided', SYSTEM, { ...base, rebase: { ...plan.project, base: head }, to: { phase: 'strategize', state: 'running' } });
+        work.emit('gate_decided', SYSTEM, {
+          ...base,
+          rebase: { ...plan.project, base: head },
+          to: { phase: 'strategize', state: 'running' },
+        });
         return;
       }
       case 'modify_config':
         work.emit('gate_decided', SYSTEM, base);
-        redecide(work, approval.callIds.filter((id) => work.plan().calls[id]?.status === 'retrying'));
+        redecide(
+          work,
+          approval.callIds.filter((id) => work.plan().calls[id]?.status === 'retrying'),
+        );
         return;
       default:
         if (approval.callIds.length > 0) {
@@ -215,7 +243,12 @@ function followGate(work: Work, approval: Approval, answer: Answer, approved: bo
 function guide(work: Work, text: string): void {
   const plan = work.plan();
   work.emit('message_received', SYSTEM, {
-    message: { messageId: `${plan.id}.m${work.nextSeq()}`, role: 'user', parts: work.store([{ kind: 'text', text }]), at: work.context.now },
+    message: {
+      messageId: `${plan.id}.m${work.nextSeq()}`,
+      role: 'user',
+      parts: work.store([{ kind: 'text', text }]),
+      at: work.context.now,
+    },
     disposition: 'guidance',
     text,
   });
@@ -272,7 +305,10 @@ function nextStep(work: Work, choice: string, by: Caller, reason: string | null)
   const word = wordOf(choice);
   if (word === 'cancel') {
     abandonAllUnknown(work);
-    work.emit('plan_cancelled', by.actor, { reason: reason ?? 'cancelled when asked for the next step', to: { phase: work.plan().phase, state: 'cancelled', terminal: true } });
+    work.emit('plan_cancelled', by.actor, {
+      reason: reason ?? 'cancelled when asked for the next step',
+      to: { phase: work.plan().phase, state: 'cancelled', terminal: true },
+    });
     return;
   }
   if (word === 'retry') {
@@ -303,7 +339,8 @@ function askAgain(work: Work): void {
   const calls = unasked(plan);
   for (const call of calls) {
     if (call.status === 'unknown') openUnknown(work, call.id, UNKNOWN_STILL);
-    if (call.status === 'retrying') openRetryGate(work, call.id, `May the call be repeated? It failed: ${call.error?.message ?? 'for a passing reason'}`);
+    if (call.status === 'retrying')
+      openRetryGate(work, call.id, `May the call be repeated? It failed: ${call.error?.message ?? 'for a passing reason'}`);
   }
   redecide(
     work,
@@ -314,7 +351,9 @@ function askAgain(work: Work): void {
 /** Calls that wait for a human of whom nothing is asked any more: their approval expired. */
 function unasked(plan: Plan): readonly Call[] {
   const asked = new Set(pendingApprovals(plan).flatMap((approval) => approval.callIds));
-  return Object.values(plan.calls).filter((call) => (isHeld(call) || call.status === 'unknown') && call.retryAt === null && !asked.has(call.id));
+  return Object.values(plan.calls).filter(
+    (call) => (isHeld(call) || call.status === 'unknown') && call.retryAt === null && !asked.has(call.id),
+  );
 }
 
 function unknownOutcome(work: Work, approval: Approval, choice: string, by: Caller): void {
@@ -345,7 +384,20 @@ function unknownOutcome(work: Work, approval: Approval, choice: string, by: Call
     call.id,
     call.attempt,
     done
-      ? { status: 'succeeded', result: { outcome: 'marked done', by: by.actor.id }, changes: [], blobs: new Map(), readPaths: [], reportedUsd: null, taint: null }
-      : { status: 'failed', error: { code: 'marked_failed', message: `marked failed by ${by.actor.id}`, transient: false }, dispatched: true, reportedUsd: null },
+      ? {
+          status: 'succeeded',
+          result: { outcome: 'marked done', by: by.actor.id },
+          changes: [],
+          blobs: new Map(),
+          readPaths: [],
+          reportedUsd: null,
+          taint: null,
+        }
+      : {
+          status: 'failed',
+          error: { code: 'marked_failed', message: `marked failed by ${by.actor.id}`, transient: false },
+          dispatched: true,
+          reportedUsd: null,
+        },
   );
 }

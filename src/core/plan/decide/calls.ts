@@ -4,8 +4,8 @@
  */
 import { digestOf } from '../../digest.ts';
 import { evaluateGate } from '../../gates.ts';
-import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
 import type { GuardFacts, GuardVerdict } from '../../guards/guard.ts';
+import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
 import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
 import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
 import { isWriteClass } from '../../tool.ts';
@@ -21,7 +21,14 @@ import { passGate } from './gate.ts';
 import { failUnattended, openApproval, shownCalls } from './open-approval.ts';
 
 /** Decides a proposed batch: makes its calls, runs the guards, authorises what fits and opens the approvals for the rest. */
-export function decideBatch(work: Work, stepId: string, proposed: readonly ProposedCall[], facts: readonly CallFacts[], step: Step, cursor: Plan['cursor']): void {
+export function decideBatch(
+  work: Work,
+  stepId: string,
+  proposed: readonly ProposedCall[],
+  facts: readonly CallFacts[],
+  step: Step,
+  cursor: Plan['cursor'],
+): void {
   const plan = work.plan();
   const calls = proposed.map((each, index) => makeCall(work, plan, each, facts[index], step, index));
   const issues = new Map(calls.map((call, index) => [call.id, facts[index]?.issues ?? []]));
@@ -57,8 +64,11 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
   const clean = rulings.filter((each) => each.kind === 'ok' && !each.call.gatePassed);
   const gate = callGate(plan);
   const threshold = plan.policy.thresholds[gate];
-  const lowest = clean.map((each) => each.call.confidence).reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
-  const gateSays = clean.length === 0 ? 'proceed' : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
+  const lowest = clean
+    .map((each) => each.call.confidence)
+    .reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
+  const gateSays =
+    clean.length === 0 ? 'proceed' : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
   const doomed = plan.policy.unattended && (asks.length > 0 || gateSays === 'fail');
 
   let begin = start;
@@ -67,7 +77,15 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
     // Where the plan ends with this decision nothing is left open: what was not refused by itself does not run either.
     const isRefused = kind === 'refused' || doomed;
     const ranBefore = call.attempt > 1 && call.external === undefined;
-    const status: Call['status'] = isRefused ? (ranBefore ? 'failed' : 'refused') : kind !== 'ok' ? 'asked' : held ? 'cleared' : 'authorised';
+    const status: Call['status'] = isRefused
+      ? ranBefore
+        ? 'failed'
+        : 'refused'
+      : kind !== 'ok'
+        ? 'asked'
+        : held
+          ? 'cleared'
+          : 'authorised';
     const confidenceVerdict = gateVerdict(plan, gate, call, gateSays, held);
     const first = report.first ?? (held ? confidenceVerdict : doomed ? ENDS_WITH_ITS_BATCH : null);
     const consumed = status === 'authorised' ? consumedApproval(plan, call) : null;
@@ -95,7 +113,10 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
     begin = null;
   }
   if (doomed) {
-    failUnattended(work, firstAsk?.reason ?? `${gate} needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`);
+    failUnattended(
+      work,
+      firstAsk?.reason ?? `${gate} needs a human: confidence ${lowest?.value ?? 'none'} against threshold ${threshold}.`,
+    );
     return;
   }
   if (isExternal(plan)) {
@@ -160,7 +181,11 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
     );
     const issues = start?.issues.get(call.id) ?? [];
     if (issues.length > 0 && report.guard !== 'tool') {
-      return { call, report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field} ${issue.message}`).join('; ')}`), kind: 'refused' };
+      return {
+        call,
+        report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field} ${issue.message}`).join('; ')}`),
+        kind: 'refused',
+      };
     }
     if (report.allowed) {
       callsInStep += 1;
@@ -227,7 +252,12 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
     named: proposed.tool,
     arguments: work.store(proposed.arguments),
     argumentsDigest,
-    digest: digestOf(sha256, { tool: spec?.name ?? proposed.tool, arguments: argumentsDigest, estimate: estimateMicroUsd, step: step.number }),
+    digest: digestOf(sha256, {
+      tool: spec?.name ?? proposed.tool,
+      arguments: argumentsDigest,
+      estimate: estimateMicroUsd,
+      step: step.number,
+    }),
     riskClass,
     scope: spec?.scope ?? 'external',
     idempotent: spec?.idempotent ?? false,
@@ -270,8 +300,23 @@ function gateVerdict(plan: Plan, gate: 'edit_code' | 'execute_command', call: Ca
 }
 
 function refusedFor(report: GuardReport, reason: string): GuardReport {
-  const verdict: GuardVerdict = { guard: 'arguments', eventType: 'tool_blocked', allowed: false, reason, requiresApproval: false, approval: 'none' };
-  return { ...report, allowed: false, first: verdict, eventType: 'tool_blocked', guard: 'arguments', approval: 'none', verdicts: [verdict, ...report.verdicts] };
+  const verdict: GuardVerdict = {
+    guard: 'arguments',
+    eventType: 'tool_blocked',
+    allowed: false,
+    reason,
+    requiresApproval: false,
+    approval: 'none',
+  };
+  return {
+    ...report,
+    allowed: false,
+    first: verdict,
+    eventType: 'tool_blocked',
+    guard: 'arguments',
+    approval: 'none',
+    verdicts: [verdict, ...report.verdicts],
+  };
 }
 
 /** One approval per refused call, and one for everything that stands behind a limit. */
@@ -346,7 +391,11 @@ export function openGateIfDue(work: Work): void {
   const pending = pendingApprovals(plan);
   // A retry's gate is about one call; the batch's gate and the question how to go on are about these.
   if (pending.some((each) => each.kind === 'next_step' || (each.gate !== 'modify_config' && each.gate !== null))) return;
-  if (openGate(work, waiting) === 'proceed') redecide(work, waiting.map((call) => call.id));
+  if (openGate(work, waiting) === 'proceed')
+    redecide(
+      work,
+      waiting.map((call) => call.id),
+    );
 }
 
 /** The gate of calls that no guard refused, at the lowest confidence among them. */
@@ -357,7 +406,10 @@ export function openGate(work: Work, waiting: readonly Call[]): ReturnType<typeo
     confidence: lowest,
     subject: { calls: shownCalls(work, waiting) },
     binds: waiting.map((call) => [call.id, call.digest]),
-    subjectDigest: digestOf(work.context.sha256, waiting.map((call) => call.digest)),
+    subjectDigest: digestOf(
+      work.context.sha256,
+      waiting.map((call) => call.digest),
+    ),
     callIds: waiting.map((call) => call.id),
     estimateMicroUsd: addMicroUsd(...waiting.map((call) => call.estimateMicroUsd)),
   });
@@ -368,5 +420,6 @@ export function warnOnce(work: Work): void {
   const { ledger, policy, terminal } = work.plan();
   if (terminal) return;
   const due = dueWarning(ledger, policy.planCapMicroUsd);
-  if (due !== null) work.emit('budget_warning', SYSTEM, { level: 'plan', cap_micro_usd: due.capMicroUsd, spent_micro_usd: due.spentMicroUsd });
+  if (due !== null)
+    work.emit('budget_warning', SYSTEM, { level: 'plan', cap_micro_usd: due.capMicroUsd, spent_micro_usd: due.spentMicroUsd });
 }

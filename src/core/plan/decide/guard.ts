@@ -4,7 +4,7 @@
  */
 import { digestOf } from '../../digest.ts';
 import { effectiveLimit, type GuardPolicy } from '../../guard-policy.ts';
-import { MAX_REVISION_CHARACTERS, reviseGuards, type RevisedGuards, withRevision } from '../../guard-revision.ts';
+import { MAX_REVISION_CHARACTERS, type RevisedGuards, reviseGuards, withRevision } from '../../guard-revision.ts';
 import type { Grants } from '../../guards/guard.ts';
 import { canonicalJson } from '../../json.ts';
 import { applyFloor } from '../../org-policy.ts';
@@ -13,7 +13,7 @@ import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Caller, Command } from '../commands.ts';
 import type { EventBodies } from '../events.ts';
-import { type ActorRef, type Approval, type Call, lockedPolicyOf, pendingApprovals, type Plan } from '../plan.ts';
+import { type ActorRef, type Approval, type Call, lockedPolicyOf, type Plan, pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { advance, enterApply } from './advance.ts';
 import { acceptDecision } from './answer.ts';
@@ -27,14 +27,19 @@ export function reviseGuard(work: Work, { by, change }: Extract<Command, { type:
   if (plan.terminal) return err(ended(plan));
   const length = JSON.stringify(change).length;
   if (length > 2 * MAX_REVISION_CHARACTERS) {
-    return err({ kind: 'too_large', message: `the change has ${length} characters; a revision has at most ${MAX_REVISION_CHARACTERS}`, limitBytes: MAX_REVISION_CHARACTERS });
+    return err({
+      kind: 'too_large',
+      message: `the change has ${length} characters; a revision has at most ${MAX_REVISION_CHARACTERS}`,
+      limitBytes: MAX_REVISION_CHARACTERS,
+    });
   }
   const guards = { locked: lockedPolicyOf(plan), own: plan.guards.own, policy: plan.policy, grants: grantsOf(plan) };
   const judged = reviseGuards(guards, change);
   const objection = judged.ok ? (judged.value.loosens ? loosenIssue(plan, by) : null) : judged.error;
   if (objection !== null) {
     // An attempt at what is locked, or without the right, is kept; a slip of the pen is not.
-    const isAttempt = objection.kind === 'forbidden' || (objection.kind === 'invalid_state' && objection.details?.['reason'] !== 'NOT_ON_THE_LIST');
+    const isAttempt =
+      objection.kind === 'forbidden' || (objection.kind === 'invalid_state' && objection.details?.['reason'] !== 'NOT_ON_THE_LIST');
     if (isAttempt) work.emit('guard_revision_refused', by.actor, { change, reason: objection.message });
     return err({ ...objection, details: { ...objection.details, plan_id: plan.id } });
   }
@@ -67,7 +72,10 @@ export function bindFloor(work: Work, { by, floor }: Extract<Command, { type: 'a
 /** Whoever gives more room decides what a human otherwise approves, so the rules of approvals hold. */
 function loosenIssue(plan: Plan, by: Caller): Refusal | null {
   if (!by.mayApprove) {
-    return { kind: 'forbidden', message: 'any operator can tighten the guards; giving back what was tightened needs a human with the role approver' };
+    return {
+      kind: 'forbidden',
+      message: 'any operator can tighten the guards; giving back what was tightened needs a human with the role approver',
+    };
   }
   if (by.separateRequester && by.actor.id === plan.requester.id) {
     return { kind: 'forbidden', message: 'whoever started the plan may not loosen its guards (approvals.separate_requester is on)' };
@@ -97,7 +105,15 @@ function putInForce(work: Work, by: ActorRef, { origin, change, loosens, own, lo
     policy_digest: digest,
     previous_digest: plan.policyDigest,
     ...(hasNewGrants
-      ? { grants: { cost_micro_usd: grants.costMicroUsd, calls: grants.calls, steps: grants.steps, seconds: grants.seconds, retries: grants.retries } }
+      ? {
+          grants: {
+            cost_micro_usd: grants.costMicroUsd,
+            calls: grants.calls,
+            steps: grants.steps,
+            seconds: grants.seconds,
+            retries: grants.retries,
+          },
+        }
       : {}),
     withdrawn: withdrawn.map((call) => call.id),
   });
@@ -119,9 +135,16 @@ function isBound({ kind }: Approval): boolean {
 function askAnew(work: Work, withdrawn: readonly Call[]): void {
   const bound = pendingApprovals(work.plan()).filter(isBound);
   for (const { id } of bound) {
-    work.emit('approval_closed', SYSTEM, { approval_id: id, status: 'revoked', reason: 'the guards of the plan were changed; what is asked now is asked under the new ones' });
+    work.emit('approval_closed', SYSTEM, {
+      approval_id: id,
+      status: 'revoked',
+      reason: 'the guards of the plan were changed; what is asked now is asked under the new ones',
+    });
   }
-  const asked = new Set([...withdrawn.map((call) => call.id), ...bound.filter((each) => each.gate !== 'modify_config').flatMap((each) => each.callIds)]);
+  const asked = new Set([
+    ...withdrawn.map((call) => call.id),
+    ...bound.filter((each) => each.gate !== 'modify_config').flatMap((each) => each.callIds),
+  ]);
   if (work.plan().external !== undefined) return;
   if (asked.size > 0) {
     const isAskedNoMore = pendingApprovals(work.plan()).some((each) => each.kind === 'next_step');
@@ -198,5 +221,9 @@ function grantsOf({ ledger, grants, stepsUsed }: Plan): Grants {
 }
 
 function ended(plan: Plan): Refusal {
-  return invalidState(`the plan is ${plan.state}; its guards cannot be changed any more`, { plan_id: plan.id, phase: plan.phase, state: plan.state });
+  return invalidState(`the plan is ${plan.state}; its guards cannot be changed any more`, {
+    plan_id: plan.id,
+    phase: plan.phase,
+    state: plan.state,
+  });
 }

@@ -6,7 +6,7 @@ import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import type { Answer, Command, CreateCommand } from '../commands.ts';
-import { findApproval, haltOf, type HaltLevel, pendingApprovals, type Plan } from '../plan.ts';
+import { findApproval, type HaltLevel, haltOf, type Plan, pendingApprovals } from '../plan.ts';
 import type { Work } from '../work.ts';
 import { openGateIfDue, redecide } from './calls.ts';
 
@@ -27,7 +27,8 @@ export function clearHalt(work: Work, command: Extract<Command, { type: 'clear_h
   const { by, level } = command;
   if (plan.terminal) return level === 'plan' ? err(ended(plan)) : ok(null);
   // A node above has checked who may clear its switch.
-  if (level === 'plan' && !by.mayApprove) return err({ kind: 'forbidden', message: 'only a human with the role approver can clear a halt' });
+  if (level === 'plan' && !by.mayApprove)
+    return err({ kind: 'forbidden', message: 'only a human with the role approver can clear a halt' });
   const epoch = nextEpoch(plan, level, command.epoch, false);
   if (epoch === null) return ok(null);
   work.emit('halt_cleared', by.actor, { level, epoch });
@@ -84,7 +85,9 @@ function wouldAct(plan: Plan, command: Exclude<Command, CreateCommand>): boolean
     case 'answer':
       return isGoAhead(plan, command.answer);
     case 'message':
-      return command.plain?.decision === 'approve' ? pendingApprovals(plan).some((each) => each.kind === 'gate') : command.answers.some((each) => isGoAhead(plan, each));
+      return command.plain?.decision === 'approve'
+        ? pendingApprovals(plan).some((each) => each.kind === 'gate')
+        : command.answers.some((each) => isGoAhead(plan, each));
     default:
       return false;
   }
@@ -93,7 +96,11 @@ function wouldAct(plan: Plan, command: Exclude<Command, CreateCommand>): boolean
 /** What lets a gate, a call or more of a limit pass. A no, words for the actor and what became of a call that was sent are taken. */
 function isGoAhead(plan: Plan, { approvalId, decision }: Pick<Answer, 'approvalId' | 'decision'>): boolean {
   const approval = findApproval(plan, approvalId);
-  return decision === 'approve' && approval?.status === 'pending' && (approval.kind === 'gate' || approval.kind === 'call' || approval.kind === 'limit');
+  return (
+    decision === 'approve' &&
+    approval?.status === 'pending' &&
+    (approval.kind === 'gate' || approval.kind === 'call' || approval.kind === 'limit')
+  );
 }
 
 function ended(plan: Plan): Refusal {

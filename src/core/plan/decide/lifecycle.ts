@@ -1,11 +1,11 @@
 import { maskText } from '../../audit/mask.ts';
 import { digestOf } from '../../digest.ts';
+import type { ThresholdName } from '../../profile.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
-import type { ThresholdName } from '../../profile.ts';
 import type { Caller, Command, CreateCommand } from '../commands.ts';
-import { type Approval, pendingApprovals, type Plan, type PlanMessage, type Stored } from '../plan.ts';
+import { type Approval, type Plan, type PlanMessage, pendingApprovals, type Stored } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { advance, report } from './advance.ts';
 import { answerApproval } from './answer.ts';
@@ -57,7 +57,12 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
 }
 
 function storedMessage(work: Work, { metadata, ...message }: NonNullable<CreateCommand['message']>): PlanMessage {
-  return { ...message, parts: work.store(message.parts), at: work.context.now, ...(metadata === undefined ? {} : { metadata: work.store(metadata) }) };
+  return {
+    ...message,
+    parts: work.store(message.parts),
+    at: work.context.now,
+    ...(metadata === undefined ? {} : { metadata: work.store(metadata) }),
+  };
 }
 
 /** What makes two creations the same: everything that came in, but not when. */
@@ -81,7 +86,8 @@ export function executePlan(work: Work, command: Extract<Command, { type: 'execu
   const ended = refuseTerminal(plan);
   if (ended !== null) return err(ended);
   const pending = pendingApprovals(plan);
-  if (pending.length > 0) return answerOwnGate(work, command.by, pending, ['decompose_task', 'create_tool'], command.digest, 'plan/execute');
+  if (pending.length > 0)
+    return answerOwnGate(work, command.by, pending, ['decompose_task', 'create_tool'], command.digest, 'plan/execute');
   if (plan.state !== 'errored' && plan.state !== 'constrained') return ok(null);
   return restart(work, 'execute', command.head);
 }
@@ -93,7 +99,9 @@ export function applyPlan(work: Work, command: Extract<Command, { type: 'apply' 
   if (ended !== null) return err(ended);
   if (plan.policy.requireApprovalForApply && (!command.approve || command.digest === null)) {
     const field = command.approve ? 'digest' : 'approve';
-    return err(invalidField(field, 'require_approval_for_apply is set: send approve: true and the digest that was shown', { plan_id: plan.id }));
+    return err(
+      invalidField(field, 'require_approval_for_apply is set: send approve: true and the digest that was shown', { plan_id: plan.id }),
+    );
   }
   const pending = pendingApprovals(plan);
   if (pending.length === 0) {
@@ -182,16 +190,30 @@ function answerOwnGate(
   const [approval] = pending;
   if (approval === undefined) return ok(null);
   if (pending.length > 1 || approval.kind !== 'gate' || approval.gate === null || !own.includes(approval.gate)) {
-    const names = pending.map((each) => ({ approval_id: each.id, kind: each.kind, gate: each.gate, guard: each.guard, reason: each.reason }));
+    const names = pending.map((each) => ({
+      approval_id: each.id,
+      kind: each.kind,
+      gate: each.gate,
+      guard: each.guard,
+      reason: each.reason,
+    }));
     return err(
-      invalidState(`${operation} answers only ${own.join(' and ')}; pending is ${pending.map((each) => `${each.gate ?? each.guard ?? each.kind} (${each.id})`).join(', ')}`, {
-        ...at(plan),
-        pending: names,
-      }),
+      invalidState(
+        `${operation} answers only ${own.join(' and ')}; pending is ${pending.map((each) => `${each.gate ?? each.guard ?? each.kind} (${each.id})`).join(', ')}`,
+        {
+          ...at(plan),
+          pending: names,
+        },
+      ),
     );
   }
   if (digest === null && by.requireDigest) {
-    return err(invalidField('digest', 'approvals.require_digest is on: send the digest that was shown', { approval_id: approval.id, digest: approval.digest }));
+    return err(
+      invalidField('digest', 'approvals.require_digest is on: send the digest that was shown', {
+        approval_id: approval.id,
+        digest: approval.digest,
+      }),
+    );
   }
   return answerApproval(work, by, {
     approvalId: approval.id,

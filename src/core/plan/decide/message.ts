@@ -18,7 +18,8 @@ export function takeMessage(work: Work, command: MessageCommand): Result<null, R
   if (plan.terminal) {
     // An approval that is sent again because its answer was lost is no new message, and the plan may well have ended by it.
     const { answers, by } = command;
-    if (answers.length > 0 && answers.every((answer) => isRepeat(findApproval(plan, answer.approvalId), answer, by.actor.id))) return ok(null);
+    if (answers.length > 0 && answers.every((answer) => isRepeat(findApproval(plan, answer.approvalId), answer, by.actor.id)))
+      return ok(null);
     return err(
       invalidState(`the task is ${plan.state} and takes no more messages; start a new task in the same context`, {
         plan_id: plan.id,
@@ -40,7 +41,11 @@ function structured(work: Work, command: MessageCommand): Result<null, Refusal> 
   const contradiction = contradictionIn(work, command);
   if (contradiction !== null) {
     const ids = command.answers.map((answer) => answer.approvalId).join(', ');
-    work.emit('approval_refused', command.by.actor, { approval_id: ids, decision: command.answers[0]?.decision ?? 'several', reason: contradiction.message });
+    work.emit('approval_refused', command.by.actor, {
+      approval_id: ids,
+      decision: command.answers[0]?.decision ?? 'several',
+      reason: contradiction.message,
+    });
     return err(contradiction);
   }
   const news = command.answers.filter((answer) => !isRepeat(findApproval(work.plan(), answer.approvalId), answer, command.by.actor.id));
@@ -64,7 +69,12 @@ function contradictionIn(work: Work, { plain: said, answers }: MessageCommand): 
   });
   if (isSame) return null;
   const issue = `the text says ${said.decision}${said.phase === null ? '' : ` the ${said.phase} phase`}, the data says something else`;
-  return { kind: 'invalid', message: `${issue}; nothing was decided`, issues: [{ field: 'message.parts', message: issue }], details: { plan_id: work.plan().id } };
+  return {
+    kind: 'invalid',
+    message: `${issue}; nothing was decided`,
+    issues: [{ field: 'message.parts', message: issue }],
+    details: { plan_id: work.plan().id },
+  };
 }
 
 /** The same answer again, by the same caller, after it was acted upon: a retry of the client, answered with the task as it is. */

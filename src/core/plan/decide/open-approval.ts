@@ -76,7 +76,12 @@ export function shownCalls(work: Work, calls: readonly Call[]): NonNullable<Appr
   return calls.map(({ id, tool, arguments: args, riskClass }) => {
     const text = 'inline' in args ? canonicalJson(args.inline) : '';
     const bytes = text.length > inlineCharacters ? new TextEncoder().encode(text) : null;
-    return { call_id: id, tool, arguments: bytes === null ? args : { blob: work.storeBytes(bytes), bytes: bytes.byteLength }, class: riskClass };
+    return {
+      call_id: id,
+      tool,
+      arguments: bytes === null ? args : { blob: work.storeBytes(bytes), bytes: bytes.byteLength },
+      class: riskClass,
+    };
   });
 }
 
@@ -94,7 +99,7 @@ export function askNextStep(work: Work, reason: string): void {
 export function failUnattended(work: Work, reason: string): void {
   work.emit('plan_failed', SYSTEM, {
     reason,
-    remediation: "This profile is unattended, so nobody is asked. Remediation: use another profile, or change what the reason names.",
+    remediation: 'This profile is unattended, so nobody is asked. Remediation: use another profile, or change what the reason names.',
     to: { phase: work.plan().phase, state: 'errored', terminal: true },
   });
 }

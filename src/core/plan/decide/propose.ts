@@ -1,7 +1,7 @@
 import { digestOf } from '../../digest.ts';
-import { canonicalJson, type JsonObject } from '../../json.ts';
 import { effectiveLimit, isGrantable, type Limit } from '../../guard-policy.ts';
 import { remedy } from '../../guards/limits.ts';
+import { canonicalJson, type JsonObject } from '../../json.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -43,7 +43,14 @@ function take(work: Work, actor: ActorRef, command: Propose, proposal: Proposal)
         failPlan(work, actor, `step '${proposal.stepId}' has no calls`);
         return;
       }
-      decideBatch(work, proposal.stepId, proposal.calls, command.facts, stepFor(work, proposal.stepId, 'calls', command.guidanceSeen), proposal.cursor);
+      decideBatch(
+        work,
+        proposal.stepId,
+        proposal.calls,
+        command.facts,
+        stepFor(work, proposal.stepId, 'calls', command.guidanceSeen),
+        proposal.cursor,
+      );
       return;
     case 'decide':
       proposeDecision(work, actor, command, proposal);
@@ -77,7 +84,12 @@ function take(work: Work, actor: ActorRef, command: Propose, proposal: Proposal)
     case 'artifact': {
       const { artifactId, name, description, parts, append, lastChunk } = proposal.artifact;
       work.emit('artifact_produced', actor, {
-        artifact: { artifactId, name: name ?? null, description: description ?? null, parts: parts.map((part) => work.store(part as unknown as JsonObject)) },
+        artifact: {
+          artifactId,
+          name: name ?? null,
+          description: description ?? null,
+          parts: parts.map((part) => work.store(part as unknown as JsonObject)),
+        },
         append: append ?? false,
         last_chunk: lastChunk ?? true,
         step: stepFor(work, proposal.stepId, 'other', command.guidanceSeen),
@@ -112,7 +124,13 @@ function proposeDecision(work: Work, actor: ActorRef, command: Propose, proposal
   const gate = plan.phase === 'strategize' ? 'edit_code' : 'execute_command';
   const confidence = phaseConfidence(plan, gate, decision.statedConfidence);
   const threshold = plan.policy.thresholds[gate];
-  const shown = { type: decision.type, question: decision.question, chosen: decision.chosen, alternatives: [...decision.alternatives], rationale: decision.rationale };
+  const shown = {
+    type: decision.type,
+    question: decision.question,
+    chosen: decision.chosen,
+    alternatives: [...decision.alternatives],
+    rationale: decision.rationale,
+  };
   const outcome = passGate(work, {
     gate,
     confidence,
@@ -123,7 +141,8 @@ function proposeDecision(work: Work, actor: ActorRef, command: Propose, proposal
     binds: { decision: shown, attempt: plan.attempt },
     subjectDigest: digestOf(work.context.sha256, shown),
   });
-  if (outcome === 'proceed') makeDecision(work, actor, decision, proposal.stepId, proposal.cursor, command.guidanceSeen, { confidence, threshold });
+  if (outcome === 'proceed')
+    makeDecision(work, actor, decision, proposal.stepId, proposal.cursor, command.guidanceSeen, { confidence, threshold });
 }
 
 /** Adds a node to the tree: below the root, or below the decision before it within the same phase. */
@@ -212,6 +231,13 @@ function askForMore(work: Work, bound: Limit, granted: number, { guard, reached,
   } else if (!isGrantable(bound, granted)) {
     work.emit('plan_failed', SYSTEM, { reason, remediation: null, to: { phase: plan.phase, state: 'errored', terminal: true } });
   } else {
-    openApproval(work, { kind: 'limit', reason, guard, subject: { details }, binds: { guard, step: plan.stepsUsed, details }, suggestedGrant });
+    openApproval(work, {
+      kind: 'limit',
+      reason,
+      guard,
+      subject: { details },
+      binds: { guard, step: plan.stepsUsed, details },
+      suggestedGrant,
+    });
   }
 }

@@ -32,11 +32,17 @@ export function restart(work: Work, reason: string, head: string | null): Result
     case 'execute/constrained':
       return again(retryCursor(plan), 'execute', true);
     case 'apply/errored':
-      work.emit('plan_restarted', SYSTEM, { reason, cursor: plan.cursor, fresh_attempt: false, to: { phase: 'execute', state: 'complete' } });
+      work.emit('plan_restarted', SYSTEM, {
+        reason,
+        cursor: plan.cursor,
+        fresh_attempt: false,
+        to: { phase: 'execute', state: 'complete' },
+      });
       return ok(null);
     case 'apply/constrained': {
       const base = head ?? lastKnownHead(plan);
-      if (plan.project === null || base === null) return err(invalidState('the head of the project is not known', { phase: plan.phase, state: plan.state }));
+      if (plan.project === null || base === null)
+        return err(invalidState('the head of the project is not known', { phase: plan.phase, state: plan.state }));
       work.emit('plan_restarted', SYSTEM, {
         reason,
         cursor: null,

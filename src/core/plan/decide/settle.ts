@@ -1,7 +1,7 @@
 import { evaluateGate, GATES } from '../../gates.ts';
+import { effectiveLimit } from '../../guard-policy.ts';
 import type { JsonValue } from '../../json.ts';
 import { chargeOf } from '../../ledger.ts';
-import { effectiveLimit } from '../../guard-policy.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -26,7 +26,8 @@ export function settleCall(work: Work, callId: string, attempt: number, outcome:
   const call = plan.calls[callId];
   const reservation = `${callId}.${attempt}`;
   const isReserved = plan.ledger.reservations.some((each) => each.id === reservation);
-  const isOpen = call !== undefined && call.attempt === attempt && (call.status === 'authorised' || call.status === 'sent' || call.status === 'unknown');
+  const isOpen =
+    call !== undefined && call.attempt === attempt && (call.status === 'authorised' || call.status === 'sent' || call.status === 'unknown');
   if (!isOpen || plan.terminal) {
     // A call that was not marked as sent lost its reservation when the plan ended; if it ran all the same, it is paid for.
     if (!isReserved && !(isOpen && plan.terminal)) return err(invalidState(`call ${callId} is not open`));
@@ -74,7 +75,13 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
   const ruling = evaluateGate({ threshold, confidence: confidence?.value ?? null, unattended: plan.policy.unattended });
   if (mayRepeat && !retriesLeft) {
     // The guard of retries says so, in the words of every limit: a human can grant more, an unattended plan fails.
-    work.emit('call_settled', SYSTEM, { ...empty(call.id, call.attempt), outcome: 'retrying', error: outcome.error, reason: outcome.error.message, charge });
+    work.emit('call_settled', SYSTEM, {
+      ...empty(call.id, call.attempt),
+      outcome: 'retrying',
+      error: outcome.error,
+      reason: outcome.error.message,
+      charge,
+    });
     redecide(work, [call.id]);
     return;
   }
@@ -115,7 +122,10 @@ export function openRetryGate(work: Work, callId: string, reason: string): void 
     threshold: plan.policy.thresholds.modify_config,
     confidence: call.confidence,
     callIds: [call.id],
-    subject: { call: { tool: call.tool, arguments: call.arguments, class: call.riskClass }, details: { error: call.error?.message ?? null, attempt: call.attempt } },
+    subject: {
+      call: { tool: call.tool, arguments: call.arguments, class: call.riskClass },
+      details: { error: call.error?.message ?? null, attempt: call.attempt },
+    },
     binds: { gate: 'modify_config', call: call.digest, attempt: call.attempt },
     estimateMicroUsd: call.estimateMicroUsd,
   });
@@ -189,7 +199,17 @@ function asJson(value: unknown): JsonValue {
 }
 
 function empty(callId: string, attempt: number) {
-  return { call_id: callId, attempt, result: null, error: null, reason: null, retry_at: null, changes: [], read_paths: [], taint: null } as const;
+  return {
+    call_id: callId,
+    attempt,
+    result: null,
+    error: null,
+    reason: null,
+    retry_at: null,
+    changes: [],
+    read_paths: [],
+    taint: null,
+  } as const;
 }
 
 function backoffMs(attempt: number): number {

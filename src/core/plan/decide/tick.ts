@@ -17,14 +17,19 @@ export function tick(work: Work): void {
     if (isExternal(work.plan())) return;
     // Asked for only when nobody performs the call any more (next-task.ts): it was sent, so it is paid for.
     for (const call of Object.values(work.plan().calls)) {
-      if (call.status === 'sent') settleCall(work, call.id, call.attempt, { status: 'unknown', reason: 'the plan ended before its outcome was known' });
+      if (call.status === 'sent')
+        settleCall(work, call.id, call.attempt, { status: 'unknown', reason: 'the plan ended before its outcome was known' });
     }
     return;
   }
   for (const approval of pendingApprovals(work.plan())) {
     if (approval.expiresAt === null) continue;
     if (now >= approval.expiresAt) {
-      work.emit('approval_closed', SYSTEM, { approval_id: approval.id, status: 'expired', reason: `nobody answered until ${approval.expiresAt}` });
+      work.emit('approval_closed', SYSTEM, {
+        approval_id: approval.id,
+        status: 'expired',
+        reason: `nobody answered until ${approval.expiresAt}`,
+      });
       // An executor outside asks again by itself.
       const isAsked = isExternal(work.plan()) || pendingApprovals(work.plan()).some((each) => each.kind === 'next_step');
       if (!isAsked) askNextStep(work, `The approval of ${approval.gate ?? approval.guard ?? approval.kind} expired.`);
@@ -40,7 +45,8 @@ export function extendApproval(work: Work, command: Extract<Command, { type: 'ex
   if (approval.status !== 'pending') return err(invalidState(`the approval is already ${approval.status}`, { approval_id: approval.id }));
   if (!command.by.mayApprove) return err({ kind: 'forbidden', message: 'only a human with the role approver can extend an approval' });
   const { now } = work.context;
-  if (approval.expiresAt !== null && now >= approval.expiresAt) return err(invalidState('the approval has expired', { approval_id: approval.id }));
+  if (approval.expiresAt !== null && now >= approval.expiresAt)
+    return err(invalidState('the approval has expired', { approval_id: approval.id }));
   const expiresMs = Date.parse(command.expiresAt);
   if (!Number.isFinite(expiresMs) || expiresMs <= Date.parse(now)) return err(invalidField('expires_at', 'must be a time in the future'));
   // Instants in the log have one form, so that they compare as text.

@@ -5,7 +5,7 @@ import { planId, text, timestamp } from './schemas.ts';
 
 /** The levels whose switch this service has. What another level needs to be named by is a further optional member here. */
 const target = {
-  level: z.enum(['plan']).meta({ description: 'What is halted' }),
+  level: z.enum(['plan'], 'must be plan').meta({ description: 'What is halted' }),
   plan_id: planId,
 };
 

@@ -12,7 +12,7 @@ import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import { hasRole } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
-import { invalidField, notFound } from '../core/refusal.ts';
+import { invalidField, invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { approvingCaller } from './caller.ts';
 import type { CallContext } from './handler.ts';
@@ -104,7 +104,12 @@ async function findTarget(
       ? ok(snapshot)
       : err(invalidField('message.contextId', 'the approval belongs to a task of another context'));
   }
-  return contextId === undefined ? ok(null) : findWaiting(contextId, call, services);
+  if (contextId === undefined) return ok(null);
+  // Its live plans go on and are answered by task; into the conversation itself nothing more is said.
+  const session = await services.sessions.get(call.principal.org, contextId);
+  if (session?.status === 'closed')
+    return err(invalidState('the session is closed; name a task, or use another contextId', { session_id: contextId }));
+  return findWaiting(contextId, call, services);
 }
 
 /** The one plan that waits in a context. With several, nothing is guessed and nothing is started: the sender has to say which. */
@@ -190,7 +195,7 @@ async function toNewPlan(
     return err(invalidField(`message.metadata.${EXTENSION_URI}.action`, `no action is named '${actionName}'`, { action_name: actionName }));
   const text = textOfMessage(message);
   const args = validateArguments(action.value, start?.arguments);
-  if (!args.ok) return args;
+  if (!args.ok) return err(withFieldPrefix(args.error, `message.metadata.${EXTENSION_URI}.`));
   const reply = services.actors.immediateReply(action.value, args.value, text);
   if (reply !== null) {
     const contextId = message.contextId ?? services.ids.ulid();

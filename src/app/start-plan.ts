@@ -8,7 +8,7 @@ import type { ProjectRef } from '../core/plan/plan.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { Principal } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
-import { invalidField, invalidState, notFound } from '../core/refusal.ts';
+import { invalidField, invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import { policyForPlan } from './plan-policy.ts';
@@ -124,7 +124,7 @@ async function prepare(
   const action = await findAction(request.actionName, principal, services);
   if (!action.ok) return action;
   const args = validateArguments(action.value, request.arguments);
-  if (!args.ok) return args;
+  if (!args.ok) return err(withFieldPrefix(args.error, request.fieldPrefix));
   const guardrails =
     request.guardrails === undefined ? ok<Guardrails>({}) : parseGuardrails(request.guardrails, `${request.fieldPrefix}guardrails`);
   if (!guardrails.ok) return guardrails;

@@ -101,14 +101,12 @@ function statusParts(snapshot: PlanSnapshot): readonly Part[] {
   return text === null ? [] : [{ kind: 'text', text: maskText(text) }];
 }
 
-/** What a plan says of itself where nobody is asked. */
-function closing({ plan }: PlanSnapshot): string | null {
-  const spent = formatUsd(spentMicroUsd(plan.ledger));
+/** What a plan says of itself where nobody is asked: what its actor said, then how it ended. */
+function closing(snapshot: PlanSnapshot): string | null {
+  const { plan } = snapshot;
   switch (plan.state) {
     case 'applied':
-      return plan.appliedHead === null
-        ? `Done. Spent ${spent}.`
-        : `Applied to ${plan.project?.name ?? 'the project'}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`;
+      return [...saidBy(snapshot), ...howItEnded(snapshot)].join('\n') || `Done. Spent ${formatUsd(spentMicroUsd(plan.ledger))}.`;
     case 'errored':
       return `${plan.failure?.last.message ?? 'The plan failed.'}${plan.terminal ? '' : ' Send guidance, execute it again, or cancel it.'}`;
     case 'constrained':
@@ -120,6 +118,25 @@ function closing({ plan }: PlanSnapshot): string | null {
     default:
       return null;
   }
+}
+
+/** Texts of the actor that a closing status repeats, so that a client that reads only the status misses nothing. */
+const MAX_REPEATED = 20;
+
+function saidBy(snapshot: PlanSnapshot): readonly string[] {
+  return snapshot.plan.messages
+    .filter((message) => message.role === 'agent')
+    .slice(-MAX_REPEATED)
+    .flatMap((message) => partsOf(valueIn(snapshot, message.parts)).flatMap((part) => (part.kind === 'text' ? [part.text] : [])));
+}
+
+/** Nothing for a plan that had nothing to apply to: its artifacts are its result. */
+function howItEnded({ plan }: PlanSnapshot): readonly string[] {
+  if (plan.project === null || plan.appliedHead === null) return [];
+  const spent = formatUsd(spentMicroUsd(plan.ledger));
+  const { name } = plan.project;
+  if (plan.apply?.diff.files.length === 0) return [`Done; nothing in ${name} was changed. Spent ${spent}.`];
+  return [`Applied to ${name}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`];
 }
 
 /** For people: what is asked, why, and how to answer. */
@@ -239,24 +256,26 @@ export function partsOf(value: JsonValue): readonly Part[] {
 
 /** A2A parts as they are stored in the plan. */
 export function contentOf(parts: readonly Part[]): JsonValue {
-  return parts.map((part) => {
-    const { kind, mediaType, filename, metadata } = part;
-    const common = {
-      ...(mediaType === undefined ? {} : { mediaType }),
-      ...(filename === undefined ? {} : { filename }),
-      ...(metadata === undefined ? {} : { metadata }),
-    };
-    switch (kind) {
-      case 'text':
-        return { kind, text: part.text, ...common };
-      case 'raw':
-        return { kind, base64: part.raw, ...common };
-      case 'url':
-        return { kind, url: part.url, ...common };
-      case 'data':
-        return { kind, data: part.data, ...common };
-    }
-  });
+  return parts.map(contentOfPart);
+}
+
+function contentOfPart(part: Part): JsonObject {
+  const { kind, mediaType, filename, metadata } = part;
+  const common = {
+    ...(mediaType === undefined ? {} : { mediaType }),
+    ...(filename === undefined ? {} : { filename }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+  switch (kind) {
+    case 'text':
+      return { kind, text: part.text, ...common };
+    case 'raw':
+      return { kind, base64: part.raw, ...common };
+    case 'url':
+      return { kind, url: part.url, ...common };
+    case 'data':
+      return { kind, data: part.data, ...common };
+  }
 }
 
 /** The events of one update. `closes` says after which states a stream ends. */

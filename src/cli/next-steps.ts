@@ -3,7 +3,8 @@ import type { PlanView } from '../api/views.ts';
 /** What the lines are about. */
 export interface NextSteps {
   readonly url: string;
-  readonly agentKey: string;
+  /** Null: the server asks for none. */
+  readonly agentKey: string | null;
   readonly project: string;
   /** The example plan as it was seen last. */
   readonly plan: PlanView;
@@ -27,7 +28,7 @@ export function nextSteps({ url, agentKey, project, plan }: NextSteps): readonly
     '',
     ...aligned([...withPlan, [`npx agents project show ${project}`, 'the project that it works on']]),
     '',
-    "As any A2A client, with the agent's key:",
+    agentKey === null ? 'As any A2A client:' : "As any A2A client, with the agent's key:",
     '',
     ...sendMessage(url, agentKey, 'read README.md'),
   ];
@@ -42,12 +43,12 @@ function aligned(commands: readonly Command[]): readonly string[] {
 }
 
 /** A standard A2A 1.0 message; its text is one of the commands in docs/commands.md. */
-function sendMessage(url: string, key: string, text: string): readonly string[] {
+function sendMessage(url: string, key: string | null, text: string): readonly string[] {
   const message = { messageId: 'hello-1', role: 'ROLE_USER', parts: [{ text }] };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } });
   return [
     `  curl -s ${url}/a2a \\`,
-    `    -H 'Authorization: Bearer ${key}' -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' \\`,
+    `    ${key === null ? '' : `-H 'Authorization: Bearer ${key}' `}-H 'A2A-Version: 1.0' -H 'Content-Type: application/json' \\`,
     `    -d '${body}'`,
   ];
 }

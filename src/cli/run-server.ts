@@ -49,7 +49,7 @@ export async function runServer(options: RunServerOptions): Promise<number> {
 async function announce(options: RunServerOptions, server: LocalServer): Promise<void> {
   const { say, stateDir } = options;
   const known = await readConnection(stateDir);
-  const seeded = known === undefined ? await seedDevelopment({ url: server.url, d1: await server.d1() }) : undefined;
+  const seeded = known === undefined ? await seedDevelopment({ url: server.url, d1: await server.d1(), open: options.open }) : undefined;
   const { org, key, agent_key } = seeded ?? known ?? { org: '', key: '', agent_key: '' };
   await writeConnection(stateDir, { url: server.url, org, key, agent_key });
 
@@ -63,16 +63,24 @@ async function announce(options: RunServerOptions, server: LocalServer): Promise
     say(`  Agent's key  ${agent_key}  (for A2A clients: may start work, never approve)`);
   }
   say(`  Data         ${stateDir}${seeded === undefined ? ' (kept from an earlier start)' : ''}`);
-  if (stateDir !== join(REPOSITORY, '.cleveragents') && !options.open) {
+  if (stateDir !== join(REPOSITORY, '.cleveragents')) {
     say('');
     say('For the commands below, in the shell where you type them (the data folder is not the usual one):');
     say('');
-    say(`  export CLEVERAGENTS_URL=${server.url} CLEVERAGENTS_SERVER_TOKEN=${key}`);
+    say(`  export CLEVERAGENTS_URL=${server.url}${options.open ? '' : ` CLEVERAGENTS_SERVER_TOKEN=${key}`}`);
   }
-  for (const line of seeded?.nextSteps ?? []) say(line);
+  for (const line of seeded?.nextSteps ?? AGAIN) say(line);
   say('');
   say('Stop with Ctrl-C.');
 }
+
+/** What to try when the example plan is an old acquaintance. */
+const AGAIN = [
+  '',
+  '  npx agents approvals list   # what waits for you',
+  '  npx agents plan list        # all plans',
+  '  npx agents --help           # everything else',
+] as const;
 
 /** A signal, or the end of the npm that started us: npm does not always pass a signal on, and must not leave a server behind. */
 function waitForEnd(): Promise<void> {

@@ -15,6 +15,8 @@ import { readWalked, walkTree } from './walk-tree.ts';
 export interface SeedContext {
   readonly url: string;
   readonly d1: D1Database;
+  /** The server asks for no keys, so none is shown. */
+  readonly open: boolean;
 }
 
 /** What the seed made: the development org with its two keys, and lines for the newcomer about what to try next. */
@@ -34,14 +36,14 @@ const POLL_MS = 50;
  * Fills a new state folder. Called when the folder has no connection file; so a start that was interrupted calls it again, and
  * it accepts what an earlier attempt left, and changes nothing that somebody has changed since.
  */
-export async function seedDevelopment({ url, d1 }: SeedContext): Promise<SeedResult> {
+export async function seedDevelopment({ url, d1, open }: SeedContext): Promise<SeedResult> {
   const keys = await bootstrapOrg(d1, ORG);
   const person = createClient({ url, key: keys.key });
   await Promise.all([addExampleActions(person), importExampleProject(person)]);
   await setDefaults(person);
   // As an agent would: it starts the work, and the person's key approves it.
   const plan = await startExamplePlan(createClient({ url, key: keys.agent_key }));
-  return { ...keys, nextSteps: nextSteps({ url, agentKey: keys.agent_key, project: EXAMPLE_PROJECT, plan }) };
+  return { ...keys, nextSteps: nextSteps({ url, agentKey: open ? null : keys.agent_key, project: EXAMPLE_PROJECT, plan }) };
 }
 
 async function addExampleActions(client: Client): Promise<void> {

@@ -41,3 +41,12 @@ export function notFound(entity: string, id: string, details?: JsonObject): Refu
 export function invalidState(message: string, details?: JsonObject): Refusal {
   return { kind: 'invalid_state', message, ...(details ? { details } : {}) };
 }
+
+/** The same refusal with its fields named from further out: where the value stood in the whole input. */
+export function withFieldPrefix(refusal: Refusal, prefix: string): Refusal {
+  if (refusal.kind !== 'invalid' || prefix === '') return refusal;
+  const issues = refusal.issues.map((issue) => ({ ...issue, field: `${prefix}${issue.field}` }));
+  const [first] = issues;
+  const message = first === undefined ? refusal.message : issues.map((issue) => `${issue.field}: ${issue.message}`).join('; ');
+  return { ...refusal, message, issues };
+}

@@ -94,13 +94,13 @@ describe.each(['1.0', '0.3'] as const)('in A2A %s', (version) => {
 });
 
 test.each<[string, JsonObject]>([
-  ['read_file', { path: 'README.md', offset: 0, limit: 5 }],
+  ['read_file', { path: 'README.md', start_line: 1, line_count: 5 }],
   ['write_file', { path: 'new.md', content: 'text', encoding: 'utf-8', executable: false }],
   ['edit_file', { path: 'README.md', old_text: 'a', new_text: 'b', replace_all: true }],
   ['delete_file', { path: 'README.md' }],
   ['move_file', { from: 'README.md', to: 'READ.md' }],
   ['list_directory', { path: 'src', recursive: true }],
-  ['search_code', { query: 'greet', path: 'src', ignore_case: true, max_results: 5 }],
+  ['search_code', { query: 'greet', path_glob: 'src/**', ignore_case: true, max_results: 5 }],
 ])('the tool %s takes whatever a plan calls it with, and the plan comes to a stand', async (tool, base) => {
   const calls = hostileTexts(base, { seed: SEED + 2, count: 3 * INPUTS })
     .filter((text) => text.startsWith('{') && text.length < 400 && !text.includes('${'))

@@ -29,7 +29,7 @@ export async function startTwoOrgs(): Promise<TwoOrgs> {
     log: (line) => log.push(line),
   });
   const d1 = await local.d1();
-  const { org, key, agent_key } = await seedDevelopment({ url: local.url, d1 });
+  const { org, key, agent_key } = await seedDevelopment({ url: local.url, d1, open: false });
   const strangerKey = await addPerson(d1, 'other');
   const server: RunningServer = {
     connection: { url: local.url, org, key, agent_key },

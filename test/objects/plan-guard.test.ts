@@ -112,7 +112,7 @@ describe('a revision', () => {
     expect(plan.guards.revision).toBe(21);
     expect(new Set(plan.policy.denylist.map(({ pattern }) => pattern)).size).toBe(20);
     const rows = await rowsOf(person, planId, 'guard_revised');
-    rows.slice(1).forEach((row, index) => expect(row.data.previous_digest).toBe(rows[index]?.data.policy_digest));
+    for (const [index, row] of rows.slice(1).entries()) expect(row.data.previous_digest).toBe(rows[index]?.data.policy_digest);
   });
 
   it('survives a crash and an eviction, and is in the trail of the database', async () => {

@@ -45,7 +45,16 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
     input: _input,
     ...rest
   } = plan;
-  const shown = options.light === true ? { ...rest, messages: [], artifacts: [], decisions: [], approvals: pendingApprovals(plan) } : rest;
+  const shown =
+    options.light === true
+      ? {
+          ...rest,
+          messages: plan.terminal ? plan.messages.filter((message) => message.role === 'agent') : [],
+          artifacts: [],
+          decisions: [],
+          approvals: pendingApprovals(plan),
+        }
+      : rest;
   const stored: Stored[] = [
     ...shown.messages.flatMap(({ parts, metadata }) => (metadata === undefined ? [parts] : [parts, metadata])),
     ...shown.artifacts.flatMap((artifact) => artifact.parts),

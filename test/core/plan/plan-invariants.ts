@@ -95,7 +95,7 @@ export class Witness {
     if (this.ended) expect(row.type === 'call_settled' && row.data.late === true, `${row.type} after the end`).toBe(true);
     const before = this.mirror;
     this.mirror = evolve(this.mirror, row);
-    const halted = before !== null && before.halts.some(({ reason }) => reason !== null);
+    const halted = before?.halts.some(({ reason }) => reason !== null) ?? false;
     switch (row.type) {
       case 'call_decided': {
         const { call, allowed, reserved_micro_usd: amount, consumed_approval: approval } = row.data;

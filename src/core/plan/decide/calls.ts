@@ -183,7 +183,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
     if (issues.length > 0 && report.guard !== 'tool') {
       return {
         call,
-        report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field} ${issue.message}`).join('; ')}`),
+        report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field}: ${issue.message}`).join('; ')}`),
         kind: 'refused',
       };
     }

@@ -73,13 +73,10 @@ describe('a halted plan', () => {
     const [first, second] = driver.pending;
     if (first === undefined || second === undefined) throw new Error('two are asked');
     expect(refusalOf(driver.approve(first)).kind).toBe('invalid_state');
-    expect(
-      refusalOf(
-        driver.say('', {
-          answers: [{ approvalId: first.id, decision: 'approve', digest: first.digest, reason: null, text: null, grant: null }],
-        }),
-      ).kind,
-    ).toBe('invalid_state');
+    const answers = [{ approvalId: first.id, decision: 'approve', digest: first.digest, reason: null, text: null, grant: null }] as const;
+    expect(refusalOf(driver.say('', { answers })).kind).toBe('invalid_state');
+    const yes = { answers, plain: { decision: 'approve', phase: null } } as const;
+    expect(refusalOf(driver.say('yes', yes)).kind).toBe('invalid_state');
     expect(driver.deny(second).ok).toBe(true);
     expect(driver.pending).toEqual([first]);
     driver.clearHalt();

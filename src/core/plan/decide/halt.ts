@@ -85,9 +85,11 @@ function wouldAct(plan: Plan, command: Exclude<Command, CreateCommand>): boolean
     case 'answer':
       return isGoAhead(plan, command.answer);
     case 'message':
-      return command.plain?.decision === 'approve'
-        ? pendingApprovals(plan).some((each) => each.kind === 'gate')
-        : command.answers.some((each) => isGoAhead(plan, each));
+      // A text beside the data decides nothing by itself, and takes nothing from what the data says.
+      return (
+        command.answers.some((each) => isGoAhead(plan, each)) ||
+        (command.plain?.decision === 'approve' && pendingApprovals(plan).some((each) => each.kind === 'gate'))
+      );
     default:
       return false;
   }

@@ -39,6 +39,8 @@ export interface Env {
   /** `open` answers without keys, on loopback only. */
   readonly AUTH_MODE?: string;
   readonly OPEN_ORG?: string;
+  /** Org whose public actions are listed on the public Agent Card. */
+  readonly PUBLIC_ORG?: string;
   /** Secret: Ed25519 private key as JWK that signs the heads of the logs. Absent: nothing is signed, and the health check says so. */
   readonly AUDIT_SIGNING_KEY?: string;
   /** Public keys that signed before the one in use, as a JSON list of JWKs: what they signed stays verifiable. */
@@ -92,6 +94,7 @@ function connect(env: Env, toolbox: Toolbox): Services {
       publicUrl: env.PUBLIC_URL?.replace(/\/+$/, '') || null,
       authMode: env.AUTH_MODE === 'open' ? 'open' : 'bearer',
       openOrg: env.OPEN_ORG ?? 'dev',
+      publicOrg: env.PUBLIC_ORG ?? null,
     },
     keys: makeKeyStore(env.DB),
     actions: makeActionStore(env.DB),

@@ -114,5 +114,11 @@ export function readApprovalAnswers(message: Message): Result<readonly ApprovalA
   return ok(answers);
 }
 
+/** Whether a data part means to be an answer. One that is misspelled is refused by name and never passed over. */
 const namesApproval = (data: JsonValue): boolean =>
-  typeof data === 'object' && data !== null && !Array.isArray(data) && Object.hasOwn(data, 'approval_id');
+  typeof data === 'object' &&
+  data !== null &&
+  !Array.isArray(data) &&
+  (Object.hasOwn(data, 'approval_id') ||
+    Object.hasOwn(data, 'approvalId') ||
+    (Object.hasOwn(data, 'decision') && Object.hasOwn(data, 'digest')));

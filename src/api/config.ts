@@ -135,6 +135,7 @@ export const configSet = defineOperation({
   name: '_cleveragents/config/set',
   summary: 'Change one setting; null removes it',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z
     .strictObject({ scope, project, key, value: jsonValue.meta({ description: 'The value; null removes the setting' }) })

@@ -18,6 +18,7 @@ export const keyCreate = defineOperation({
   name: '_cleveragents/key/create',
   summary: 'Make a key; its secret is answered once and never again',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({
     name: text(100).meta({ description: 'For people' }),
@@ -49,6 +50,7 @@ export const keyRevoke = defineOperation({
   name: '_cleveragents/key/revoke',
   summary: 'Revoke a key; effective everywhere within 30 seconds, for approvals and administration at once',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({ key_id: keyId }),
   result: keyView,

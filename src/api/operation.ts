@@ -23,6 +23,8 @@ export interface Operation {
   readonly errors: readonly Refusal['kind'][];
   /** Approvals and administration read the caller's key fresh; everything else may use the cache of 30 seconds. */
   readonly freshKey?: true;
+  /** Only keys of kind human, whatever their roles: these decide what agents may do, or go around what a human has to accept. */
+  readonly humanOnly?: true;
   /** Repeating the call changes nothing more; a client may retry it by itself. */
   readonly idempotent?: true;
   readonly deprecated?: { readonly since: string; readonly use: string };

@@ -30,6 +30,7 @@ export const orgPolicySet = defineOperation({
   name: '_cleveragents/org/policy/set',
   summary: 'Replace the policy floor of the org; it binds every plan that is made from now on',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({
     policy: jsonObject.meta({ description: 'The whole floor: guardrails, threshold_minima, safety; {} removes it' }),

@@ -19,9 +19,19 @@ export function parseParams<O extends Operation>(operation: O, params: unknown):
 }
 
 function parse<O extends Operation>(operation: O, params: object): Result<z.output<O['params']>, Refusal> {
-  const parsed = operation.params.safeParse(params);
+  const parsed = tryParse(operation, params);
+  if (parsed === null) return refuse([{ field: 'params', message: 'hold a value that cannot be read' }]);
   if (parsed.success) return ok(parsed.data as z.output<O['params']>);
   return refuse(parsed.error.issues.flatMap(toFieldIssues));
+}
+
+/** The schema library reads members of what it is given (`length`), and throws over objects that are made for it. Null: it did. */
+function tryParse<O extends Operation>(operation: O, params: object) {
+  try {
+    return operation.params.safeParse(params);
+  } catch {
+    return null;
+  }
 }
 
 function refuse(issues: readonly FieldIssue[]): Result<never, Refusal> {

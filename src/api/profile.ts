@@ -63,6 +63,7 @@ export const profileAdd = defineOperation({
   name: '_cleveragents/profile/add',
   summary: 'Add a custom automation profile',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({ profile: profileParam, yaml: yamlParam }).superRefine(checkOneForm),
   result: profileView,
@@ -74,6 +75,7 @@ export const profileUpdate = defineOperation({
   name: '_cleveragents/profile/update',
   summary: 'Replace a custom automation profile; plans that locked it keep what they have',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z
     .strictObject({ name: nameReference.meta({ description: 'Name of the profile' }), profile: profileParam, yaml: yamlParam })
@@ -92,6 +94,7 @@ export const profileDelete = defineOperation({
   name: '_cleveragents/profile/delete',
   summary: 'Delete a custom automation profile; settings and actions that name it make no plans until they name another',
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({ name: nameReference.meta({ description: 'Name of the profile' }) }),
   result: z.object({ name: z.string(), deleted: z.boolean(), version: z.number() }),

@@ -98,6 +98,7 @@ export const projectCommit = defineOperation({
   name: '_cleveragents/project/commit',
   summary: "Change the project's head by compare-and-set; the same commit_id is done once",
   role: 'admin',
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({
     name,

@@ -61,6 +61,9 @@ export async function dispatchOperation(
       details: { needed_role: operation.role, operation: name },
     });
   }
+  if (operation.humanOnly === true && call.principal.kind !== 'human') {
+    return err({ kind: 'forbidden', message: `${name} is for keys of kind human`, details: { needed_kind: 'human', operation: name } });
+  }
   const parsed = parseParams(operation, params);
   if (!parsed.ok) return parsed;
   const handler = HANDLERS[name] as Handler<OperationName>;

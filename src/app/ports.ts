@@ -5,7 +5,7 @@
 import type { SignedHead } from '../core/audit/head.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
-import type { ChainVerdict } from '../core/plan/chain.ts';
+import type { LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
@@ -68,8 +68,8 @@ export interface ActionStore {
   list(org: string): Promise<readonly NamedDocument[]>;
   /** Creates; answers false when the name is taken. */
   add(document: NamedDocument): Promise<boolean>;
-  /** Actions of every org that the deployment marks public, for the public card. */
-  listPublic(): Promise<readonly NamedDocument[]>;
+  /** Actions that the org marks public, for the public card; asked for the deployment's own org only. */
+  listPublic(org: string): Promise<readonly NamedDocument[]>;
 }
 
 /** One version of a custom profile. Versions are only ever added; a deletion is one too, so a name that comes back goes on counting. */
@@ -409,7 +409,7 @@ export interface PlanPort {
   read(): Promise<PlanSnapshot | null>;
   log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
   diff(): Promise<PlanDiff | null>;
-  verify(): Promise<ChainVerdict | null>;
+  verify(): Promise<LogVerdict | null>;
   /** With `sign`, the end of the log is signed first if it is not yet. */
   heads(options: { readonly sign: boolean }): Promise<PlanHeads | null>;
   /** Makes an overdue plan look at its deadlines. */

@@ -142,7 +142,10 @@ async function toPlan(snapshot: PlanSnapshot, request: SendRequest, call: CallCo
   const answers = readApprovalAnswers(message);
   if (!answers.ok) return answers;
   const text = textOfMessage(message);
-  const plain = parsePlainDecision(text);
+  // Words decide only when they are all there is: with a file or data beside them the message says more than its text. Beside a
+  // structured answer they are read to see whether the two agree.
+  const isWordsAlone = message.parts.every((part) => part.kind === 'text');
+  const plain = isWordsAlone || answers.value.length > 0 ? parsePlainDecision(text) : null;
   // Any text may be an answer: a plan that asks for the next step takes it as guidance, from somebody who may decide.
   const caller = await approvingCaller(call.principal, services);
   if (!caller.ok) return caller;

@@ -37,6 +37,8 @@ export interface Settings {
   readonly authMode: 'bearer' | 'open';
   /** Org that `open` requests belong to. */
   readonly openOrg: string;
+  /** The org whose public actions are on the public card; null: none are. Another org cannot speak for the deployment. */
+  readonly publicOrg: string | null;
 }
 
 /** Everything the service works with; made by `compose`, replaced piece by piece in nothing but other deployments. */

@@ -12,6 +12,8 @@ import type { Services } from './services.ts';
 
 export type TrailProblem =
   | ChainProblem['problem']
+  /** The state that the plan acts on is not what its log says. */
+  | 'state_differs'
   /** The log ends before a row that was signed, or that D1 has an entry of. */
   | 'truncated'
   /** The log has rows that the plan does not know of. */

@@ -6,7 +6,7 @@ export const Grant = z
     cost_usd: z.exactOptional(
       z
         .number('must be a number')
-        .positive('must be more than 0')
+        .min(0.000001, 'must be at least 0.000001')
         .max(1_000_000_000)
         .meta({ description: 'Raise the budget by so many USD' }),
     ),

@@ -32,7 +32,22 @@ export function callFactsOf(
     known,
     newInKnownFolder,
     unknown: paths.length - known - newInKnownFolder,
-    protectedPaths: writes ? paths.filter((path) => (plan.project?.protectedPaths ?? []).some((glob) => matchesPathGlob(glob, path))) : [],
+    protectedPaths: writes ? paths.filter((path) => protectedGlobs(plan).some((glob) => matchesPathGlob(glob, foldPath(path)))) : [],
     bytes: writes ? canonicalJson(call.arguments).length : 0,
   };
+}
+
+/** Always protected, whatever a project's settings say: what git runs. */
+const ALWAYS_PROTECTED = ['.git/**', '**/.git/**'] as const;
+
+function protectedGlobs(plan: Plan): readonly string[] {
+  return [...ALWAYS_PROTECTED, ...(plan.project?.protectedPaths ?? [])].map(foldPath);
+}
+
+/** One spelling for what some file system takes for the same name: case, composition, and characters that do not show. */
+function foldPath(path: string): string {
+  return path
+    .normalize('NFKC')
+    .replaceAll(/[\u200B-\u200F\u2060\uFEFF]/g, '')
+    .toLowerCase();
 }

@@ -30,6 +30,8 @@ export interface PlanHost {
   nowMs(): number;
   /** Lets what came in meanwhile be dealt with: between two steps a plan can be cancelled, whatever its steps do. */
   breathe(): Promise<void>;
+  /** Whether the state follows from the log; asked before what cannot be taken back. */
+  isSound(): boolean;
   /** Aborted when the plan is cancelled or halted: a running tool is told to stop. A plan that goes on has a new one. */
   readonly signal: AbortSignal;
   /** For the operator's log; never shown to a caller. */
@@ -338,6 +340,13 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
   const { apply } = plan;
   if (apply === null) return false;
   const applyId = apply.id;
+  if (!host.isSound()) {
+    return host.execute({
+      type: 'finish_apply',
+      applyId,
+      outcome: { status: 'failed', reason: 'the state of the plan does not follow from its log; nothing was applied' },
+    }).ok;
+  }
   if (apply.diff.base === apply.diff.result) {
     return host.execute({
       type: 'finish_apply',

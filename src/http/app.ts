@@ -32,6 +32,12 @@ export function createApp<E extends object>(services: (env: E) => Services, opti
   const times = createModificationTimes();
   const app = new Hono<{ Bindings: E }>();
 
+  // A Host header can make an address that is none; everything behind this may take the request's URL for one.
+  app.use(async (context, next) => {
+    if (!URL.canParse(context.req.raw.url)) return plainError(context, 400, 'The Host header is not a host name');
+    await next();
+    return undefined;
+  });
   app.use(securityHeaders);
   for (const path of [...CARD_PATHS, OPEN_RPC_PATH, JWKS_PATH, '/health', ...RPC_PATHS]) app.use(path, crossOrigin);
 
@@ -69,6 +75,11 @@ function methodNotAllowed(allow: string): (context: Context) => Response {
   };
 }
 
-function plainError(context: Context, code: 404 | 405 | 500 | 503, message: string, more: Readonly<Record<string, string>> = {}): Response {
+function plainError(
+  context: Context,
+  code: 400 | 404 | 405 | 500 | 503,
+  message: string,
+  more: Readonly<Record<string, string>> = {},
+): Response {
   return context.json({ error: { code, message, ...more } }, code);
 }

@@ -27,7 +27,7 @@ export async function answerCard(request: Request, services: Services, times: Mo
       provider: { organization: 'CleverAgents', url: origin },
       documentationUrl: `${origin}/`,
       baseUrl: origin,
-      skills: skillsOf(await services.actions.listPublic()),
+      skills: skillsOf(services.settings.publicOrg === null ? [] : await services.actions.listPublic(services.settings.publicOrg)),
       capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
       extensionMethods: OPERATION_NAMES,
       auth: services.settings.authMode,

@@ -14,13 +14,13 @@ import type {
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
-import type { JsonValue } from '../core/json.ts';
+import { canonicalJson, type JsonValue } from '../core/json.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
-import { type ChainVerdict, genesisHash, verifyChain } from '../core/plan/chain.ts';
+import { genesisHash, type LogVerdict, verifyChain } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
-import { evolve } from '../core/plan/evolve.ts';
+import { evolve, replay } from '../core/plan/evolve.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
@@ -152,14 +152,21 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     };
   }
 
-  async verify(): Promise<ChainVerdict | null> {
+  async verify(): Promise<LogVerdict | null> {
     const plan = this.current;
     if (plan === null) return null;
     const verdict = verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.readableRows(0, Number.MAX_SAFE_INTEGER));
     const { entries, head } = verdict;
     const isUnreadable =
       verdict.valid && this.ctx.storage.sql.exec('SELECT 1 FROM log WHERE seq > ? LIMIT 1', entries).toArray().length > 0;
-    return isUnreadable ? { valid: false, entries, head, seq: entries + 1, problem: 'changed' } : verdict;
+    if (isUnreadable) return { valid: false, entries, head, seq: entries + 1, problem: 'changed' };
+    return verdict.valid && !this.isSound() ? { valid: false, entries, head, seq: plan.seq, problem: 'state_differs' } : verdict;
+  }
+
+  /** Whether the state is what the log says: a snapshot that somebody put there instead is no state to act on. */
+  isSound(): boolean {
+    const told = replay(this.readableRows(0, Number.MAX_SAFE_INTEGER));
+    return this.current !== null && told !== null && canonicalJson(told) === canonicalJson(this.current);
   }
 
   async heads({ sign }: { readonly sign: boolean }): Promise<PlanHeads | null> {

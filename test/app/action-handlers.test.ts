@@ -32,7 +32,7 @@ describe('action/add', () => {
       updated_at: '2026-11-30T12:00:00.000Z',
     });
     expect(await admin.call('_cleveragents/action/show', { name: 'tidy' })).toEqual(added);
-    expect((await service.services.actions.listPublic()).map(({ name }) => name)).toEqual(['tidy']);
+    expect((await service.services.actions.listPublic('acme')).map(({ name }) => name)).toEqual(['tidy']);
   });
 
   it('refuses a name that is taken and leaves the first as it was', async () => {

@@ -78,12 +78,13 @@ describe('key/create', () => {
     expect(await admin.refused('_cleveragents/key/create', params)).toMatchObject({ kind: 'invalid', issues: [{ field }] });
   });
 
-  it("does not let an agent make a person's key, with which it could approve what it asks for", async () => {
+  it('does not let an agent make or revoke keys, whatever its roles: with one it could approve what it asks for', async () => {
     const agent = await service.caller('acme', { kind: 'agent', roles: ['admin'] });
     const human = { name: 'me', kind: 'human' as const, roles: ['approver' as const] };
     expect(await agent.refused('_cleveragents/key/create', human)).toMatchObject({ kind: 'forbidden' });
     expect(await service.services.keys.countApprovers('acme', new Date(START).toISOString())).toBe(1);
-    await agent.call('_cleveragents/key/create', { ...human, kind: 'agent' });
+    expect(await agent.refused('_cleveragents/key/create', { ...human, kind: 'agent' })).toMatchObject({ kind: 'forbidden' });
+    expect(await agent.refused('_cleveragents/key/revoke', { key_id: 'x' })).toMatchObject({ kind: 'forbidden' });
   });
 
   it.each(['key/create', 'key/list', 'key/revoke'] as const)('%s needs the role admin', async (operation) => {

@@ -60,7 +60,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     clock: { nowMs: () => clock.ms },
     ids: { ulid: () => ulid(), secret: () => randomBytes(32).toString('base64url') },
     sha256,
-    settings: { version: '9.9.9', publicUrl: 'https://agents.example', authMode: 'bearer', openOrg: 'dev' },
+    settings: { version: '9.9.9', publicUrl: 'https://agents.example', authMode: 'bearer', publicOrg: null, openOrg: 'dev' },
     keys: makeMemoryKeyStore(),
     actions: makeMemoryActionStore(),
     profiles: makeMemoryProfileStore(),

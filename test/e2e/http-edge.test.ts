@@ -45,6 +45,13 @@ function withHost(url: string, host: string, headers: Record<string, string>, bo
   });
 }
 
+test('a Host header that is no host name is answered with 400, and no 5xx', async () => {
+  for (const path of ['/', '/a2a', '/openrpc.json', '/.well-known/agent-card.json', '/health']) {
+    const answer = await withHost(`${server.url}${path}`, 'a<b', {}, path === '/a2a' ? '{}' : undefined);
+    expect([path, answer.status]).toEqual([path, 400]);
+  }
+});
+
 describe('each interface of the card', () => {
   test('takes and gives the version that it names', async () => {
     const card = (await (await fetch(`${server.url}/.well-known/agent-card.json`)).json()) as {

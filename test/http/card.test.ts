@@ -81,11 +81,11 @@ describe('the Agent Card', () => {
     visit(JSON.parse(text));
   });
 
-  test('lists the public actions, each name once, and a general skill where there are none', async () => {
+  test('lists the public actions of the org that the deployment names and of no other, and a general skill where there are none', async () => {
     expect(JSON.parse((await fetchCard()).text)).toMatchObject({ skills: [{ id: 'plan-lifecycle' }] });
     const { app, services } = deploy();
     await services.actions.add(publicAction('acme', 'greet', { description: 'Says hello', public: true }));
-    await services.actions.add(publicAction('zeta', 'greet', { description: 'Another org', public: true }));
+    await services.actions.add(publicAction('zeta', 'phish', { description: 'Speaks for somebody else', public: true }));
     await services.actions.add(publicAction('acme', 'secret', { description: 'Not for everybody' }));
     const card = (await (await app.request(CARD)).json()) as JsonObject;
     expect(card['skills']).toEqual([{ id: 'greet', name: 'greet', description: 'Says hello', tags: ['action'] }]);

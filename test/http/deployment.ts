@@ -60,7 +60,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
       secret: () => 'a-secret_of-tests-000000000000000000000000',
     },
     sha256,
-    settings: { version: '1.2.3', publicUrl: null, authMode: 'bearer', openOrg: 'development', ...options.settings },
+    settings: { version: '1.2.3', publicUrl: null, authMode: 'bearer', publicOrg: 'acme', openOrg: 'development', ...options.settings },
     keys: {
       ...keys,
       find: (id) => {

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { FieldIssue } from '../refusal.ts';
 import type { Result } from '../result.ts';
 import { err, ok } from '../result.ts';
+import { patternIssue } from './pattern-cost.ts';
 
 /**
  * Checks a JSON Schema and rewrites it so that using it is safe.
@@ -127,14 +128,20 @@ function expandNode(walk: Walk, node: JsonValue, field: string, isRoot = false):
     if (form === undefined) continue;
     if (form === 'reference') target = resolve(walk, value, at);
     else if (form === 'definitions') expandByName(walk, value, at);
-    else expanded.push([keyword, expandKeyword(walk, form, value, at)]);
+    else expanded.push([keyword, expandKeyword(walk, form, value, at, typeof node['maxLength'] === 'number' ? node['maxLength'] : null)]);
   }
   const own = Object.fromEntries(expanded);
   if (target === null) return own;
   return { ...own, allOf: [...(isList(own['allOf']) ? own['allOf'] : []), target] };
 }
 
-function expandKeyword(walk: Walk, form: Exclude<Form, 'reference' | 'definitions'>, value: JsonValue, field: string): JsonValue {
+function expandKeyword(
+  walk: Walk,
+  form: Exclude<Form, 'reference' | 'definitions'>,
+  value: JsonValue,
+  field: string,
+  maxLength: number | null,
+): JsonValue {
   switch (form) {
     case 'json':
       return value;
@@ -163,7 +170,9 @@ function expandKeyword(walk: Walk, form: Exclude<Form, 'reference' | 'definition
         ? value
         : refuse(walk, field, 'must give a list of names for each name');
     case 'pattern':
-      return typeof value === 'string' && compiles(walk, value, field) ? value : refuse(walk, field, 'must be a regular expression');
+      return typeof value === 'string' && compiles(walk, value, field, maxLength)
+        ? value
+        : refuse(walk, field, 'must be a regular expression');
     case 'schema':
       return expandNode(walk, value, field);
     case 'schemas':
@@ -173,7 +182,7 @@ function expandKeyword(walk: Walk, form: Exclude<Form, 'reference' | 'definition
     case 'schemas by name':
       return expandByName(walk, value, field);
     case 'schemas by pattern':
-      if (isObject(value)) for (const pattern of Object.keys(value)) compiles(walk, pattern, `${field}.${pattern}`);
+      if (isObject(value)) for (const pattern of Object.keys(value)) compiles(walk, pattern, `${field}.${pattern}`, null);
       return expandByName(walk, value, field);
     case 'unsupported':
       return refuse(walk, field, 'is not supported; refer to parts of the schema by {"$ref": "#/$defs/<name>"}');
@@ -211,13 +220,16 @@ function resolve(walk: Walk, reference: JsonValue, field: string): Node {
   return node;
 }
 
-function compiles(walk: Walk, pattern: string, field: string): boolean {
+function compiles(walk: Walk, pattern: string, field: string, maxLength: number | null): boolean {
   if (pattern.length > MAX_PATTERN_CHARACTERS) {
     refuse(walk, field, `must have at most ${MAX_PATTERN_CHARACTERS} characters`);
     return true;
   }
   try {
-    return new RegExp(pattern, 'u') instanceof RegExp;
+    new RegExp(pattern, 'u').test('');
+    const issue = patternIssue(pattern, maxLength);
+    if (issue !== null) refuse(walk, field, issue);
+    return true;
   } catch {
     refuse(walk, field, 'is not a valid regular expression');
     return true;

@@ -18,6 +18,11 @@ export type ChainVerdict =
   | { readonly valid: true; readonly entries: number; readonly head: string }
   | ({ readonly valid: false; readonly entries: number; readonly head: string } & ChainProblem);
 
+/** What an object says of its own log: the chain, and whether the state it acts on is the fold of it. */
+export type LogVerdict =
+  | ChainVerdict
+  | { readonly valid: false; readonly entries: number; readonly head: string; readonly seq: number; readonly problem: 'state_differs' };
+
 /**
  * Recomputes every hash from the rows' own content. Names the first row that is wrong: its number does not follow (`gap`),
  * it does not continue the row before (`broken_link`), or its content is not what was hashed (`changed`).

@@ -35,9 +35,14 @@ export function makeActionStore(db: D1Database): ActionStore {
       return result.meta.changes > 0;
     },
 
-    listPublic() {
+    listPublic(org) {
       return d1Call('actions.listPublic', () =>
-        orm.select(document).from(actions).where(eq(actions.isPublic, true)).orderBy(asc(actions.name), asc(actions.org)).all(),
+        orm
+          .select(document)
+          .from(actions)
+          .where(and(eq(actions.org, org), eq(actions.isPublic, true)))
+          .orderBy(asc(actions.name))
+          .all(),
       );
     },
   };

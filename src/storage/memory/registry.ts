@@ -62,8 +62,8 @@ export function makeMemoryActionStore(): ActionStore {
     async add(action) {
       return actions.add(action, action.org, action.name);
     },
-    async listPublic() {
-      return actions.where((action) => action.body['public'] === true).sort(byName);
+    async listPublic(org) {
+      return actions.where((action) => action.org === org && action.body['public'] === true).sort(byName);
     },
   };
 }

@@ -100,7 +100,7 @@ describe('a call that a guard wants a human for', () => {
     expect(driver.rowsOf('call_decided')[0]?.data).toMatchObject({
       guard: 'arguments',
       allowed: false,
-      reason: 'Invalid arguments: arguments.path is required',
+      reason: 'Invalid arguments: arguments.path: is required',
     });
     expect(driver.tools).toEqual([]);
   });

@@ -146,8 +146,7 @@ describe('a structured answer', () => {
     driver.say('', { answers });
     driver.run();
     const { length } = driver.rows;
-    const ended = refusalOf(driver.say('', { answers }));
-    expect(ended.kind).toBe('invalid_state');
+    expect(driver.say('', { answers }).ok).toBe(true);
     expect(driver.rows).toHaveLength(length);
 
     const open = PlanDriver.run(

@@ -225,7 +225,8 @@ function followGate(work: Work, approval: Approval, answer: Answer, approved: bo
         return;
     }
   }
-  const guidance = (answer.text ?? answer.reason ?? '').trim();
+  // A reason says why not; only a text says what to do instead.
+  const guidance = (answer.text ?? '').trim();
   if (gate === 'modify_config' || approval.callIds.length > 0) {
     refuseCalls(work, approval, answer);
     openGateIfDue(work);

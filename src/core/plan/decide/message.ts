@@ -29,6 +29,8 @@ export function takeMessage(work: Work, command: MessageCommand): Result<null, R
       }),
     );
   }
+  const crowded = refuseCrowded(work, command);
+  if (crowded !== null) return err(crowded);
   if (command.answers.length > 0) return structured(work, command);
   const pending = pendingApprovals(plan);
   if (pending.length > 0) return plain(work, command, pending);
@@ -78,10 +80,15 @@ function contradictionIn(work: Work, { plain: said, answers }: MessageCommand): 
 }
 
 /** The same answer again, by the same caller, after it was acted upon: a retry of the client, answered with the task as it is. */
-function isRepeat(approval: Approval | null, { decision, digest, text }: Answer, callerId: string): boolean {
+function isRepeat(approval: Approval | null, { decision, digest, text, grant }: Answer, callerId: string): boolean {
   if (approval === null || approval.decided?.by.id !== callerId) return false;
   const given = decision === 'approve' ? 'approved' : decision === 'deny' ? 'denied' : 'answered';
-  return approval.status === given && (digest === null || digest === approval.digest) && approval.decided.text === text;
+  return (
+    approval.status === given &&
+    (digest === null || digest === approval.digest) &&
+    approval.decided.text === text &&
+    (decision !== 'approve' || grant === null)
+  );
 }
 
 function plain(work: Work, command: MessageCommand, pending: readonly Approval[]): Result<null, Refusal> {
@@ -136,4 +143,22 @@ function receive(work: Work, command: MessageCommand, disposition: 'guidance' | 
     disposition,
     text: disposition === 'guidance' ? command.text.slice(0, 20_000) : '',
   });
+}
+
+/** Messages that one plan keeps, and how much of them, in bytes of their parts: a plan has to stay small enough to be read. */
+const MAX_MESSAGES = 1000;
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+
+/** Answers to what is pending get through all the same, so that a plan that was flooded can still be decided. */
+function refuseCrowded(work: Work, command: MessageCommand): Refusal | null {
+  if (command.answers.length > 0 || command.plain !== null) return null;
+  const { messages, phase, state, id } = work.plan();
+  const incoming = work.store(command.parts);
+  const bytes = [...messages.map((message) => message.parts), incoming].reduce(
+    (sum, parts) => sum + ('blob' in parts ? parts.bytes : 0),
+    0,
+  );
+  if (messages.length < MAX_MESSAGES && bytes <= MAX_MESSAGE_BYTES) return null;
+  const message = `this task keeps at most ${MAX_MESSAGES} messages of ${MAX_MESSAGE_BYTES} bytes together; start a new task in the same context`;
+  return invalidState(message, { plan_id: id, phase, state });
 }

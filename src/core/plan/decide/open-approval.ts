@@ -42,6 +42,8 @@ export function openApproval(work: Work, request: ApprovalRequest): string {
         v: 1,
         plan_id: plan.id,
         kind: request.kind,
+        // A question that is asked again is another question: what was said to the first does not answer it.
+        opened_at_seq: work.nextSeq(),
         binds: request.binds,
         profile: plan.profile.digest,
         policy: plan.policyDigest,

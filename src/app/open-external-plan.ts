@@ -78,6 +78,7 @@ async function prepare(request: OpenRequest, principal: Principal, services: Ser
       orgConfig,
       projectConfig: new Map(),
       profile: profile.value.document,
+      actionProfile: null,
       actionGuardrails: undefined,
       planGuardrails: request.guardrails,
     },

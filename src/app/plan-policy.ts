@@ -13,6 +13,8 @@ export interface PlanPolicyInput {
   readonly orgConfig: ReadonlyMap<string, JsonValue>;
   readonly projectConfig: ReadonlyMap<string, JsonValue>;
   readonly profile: AutomationProfile;
+  /** A profile that binds beside the locked one: the action's own, where an agent chose another. */
+  readonly actionProfile: AutomationProfile | null;
   readonly actionGuardrails: Guardrails | undefined;
   readonly planGuardrails: Guardrails;
 }
@@ -31,6 +33,7 @@ export async function policyForPlan(input: PlanPolicyInput, services: Services):
       { origin: 'org_config', guardrails: ofOrg.value },
       { origin: 'project', guardrails: ofProject.value },
       { origin: 'profile', profile: input.profile },
+      ...(input.actionProfile === null ? [] : [{ origin: 'action' as const, profile: input.actionProfile }]),
       ...(input.actionGuardrails === undefined ? [] : [{ origin: 'action' as const, guardrails: input.actionGuardrails }]),
       { origin: 'plan', guardrails: input.planGuardrails },
     ]),

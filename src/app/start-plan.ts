@@ -7,12 +7,13 @@ import type { CreateCommand } from '../core/plan/commands.ts';
 import type { ProjectRef } from '../core/plan/plan.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { Principal } from '../core/principal.ts';
+import type { AutomationProfile } from '../core/profile.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField, invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import { policyForPlan } from './plan-policy.ts';
-import { lockProfile, sandboxOf } from './profiles.ts';
+import { findProfile, lockProfile, sandboxOf } from './profiles.ts';
 import type { Services } from './services.ts';
 
 export interface StartRequest {
@@ -141,8 +142,11 @@ async function prepare(
   };
   const profile = await lockProfile(choice, org, services, request.fieldPrefix);
   if (!profile.ok) return profile;
+  const actionProfile = await bindingProfile(request, action.value, principal, services);
+  if (!actionProfile.ok) return actionProfile;
   const policy = await policyForPlan(
     {
+      actionProfile: actionProfile.value,
       ...{ org, orgConfig, projectConfig, profile: profile.value.document },
       ...{ actionGuardrails: action.value.guardrails, planGuardrails: guardrails.value },
     },
@@ -240,4 +244,23 @@ export async function enterSession(id: string, principal: Principal, services: S
 /** The arguments of a request as JSON, for what a repeat of it must equal. */
 export function bodyOf(parts: { readonly [name: string]: JsonValue | undefined }): JsonObject {
   return Object.fromEntries(Object.entries(parts).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}
+
+/**
+ * What an agent cannot loosen by naming another profile: the one that the action names. An agent approves nothing, so it cannot choose
+ * that nobody is asked either; where the action leaves the profile open, the agent's choice counts like anybody's.
+ */
+async function bindingProfile(
+  { automationProfile }: StartRequest,
+  action: ActionDocument,
+  principal: Principal,
+  services: Services,
+): Promise<Result<AutomationProfile | null, Refusal>> {
+  const named = action.automation_profile;
+  if (principal.kind !== 'agent' || automationProfile === undefined || named === undefined) return ok(null);
+  const found = await findProfile(named, principal.org, services);
+  if (!found.ok) return found;
+  return found.value === null
+    ? err(invalidState(`the action names the profile '${named}', which does not exist`, { profile: named }))
+    : ok(found.value.document);
 }

@@ -270,3 +270,29 @@ describe('a sandbox that is required and not there', () => {
     expect(await planCount()).toBe(1);
   });
 });
+
+describe('the profile that an agent chooses', () => {
+  const choose = async (kind: 'agent' | 'human', names: { readonly action?: string; readonly plan: string }) => {
+    const caller = await service.caller('acme', { kind, roles: ['operator', 'viewer'] });
+    const params = await arrange(names);
+    const { plan_id } = await caller.call('_cleveragents/plan/use', params);
+    const { policy } = await caller.call('_cleveragents/plan/guard/show', { plan_id });
+    return policy['thresholds'] as Record<string, number>;
+  };
+
+  it('cannot loosen the one that the action names: an agent approves nothing, so it cannot choose that nobody is asked', async () => {
+    expect(await choose('agent', { action: 'supervised', plan: 'full-auto' })).toMatchObject({ select_tool: 1, create_tool: 0.2 });
+  });
+
+  it('can tighten it', async () => {
+    expect(await choose('agent', { action: 'supervised', plan: 'manual' })).toMatchObject({ select_tool: 1, create_tool: 1 });
+  });
+
+  it('counts where the action leaves it open', async () => {
+    expect(await choose('agent', { plan: 'auto' })).toMatchObject({ select_tool: 0, create_tool: 0 });
+  });
+
+  it('of a person wins, as the source says', async () => {
+    expect(await choose('human', { action: 'supervised', plan: 'auto' })).toMatchObject({ select_tool: 0, create_tool: 0 });
+  });
+});

@@ -365,7 +365,15 @@ async function ofProfile(name: string, call: CallContext, services: Services): P
   if (!profile.ok) return profile;
   const orgConfig = await services.config.list(org, 'org');
   const policy = await policyForPlan(
-    { org, orgConfig, projectConfig: new Map(), profile: profile.value.document, actionGuardrails: undefined, planGuardrails: {} },
+    {
+      org,
+      orgConfig,
+      projectConfig: new Map(),
+      profile: profile.value.document,
+      actionProfile: null,
+      actionGuardrails: undefined,
+      planGuardrails: {},
+    },
     services,
   );
   return policy.ok ? ok({ policy: policy.value, spentMicroUsd: 0, callsSoFar: 0, grants: NO_GRANTS }) : policy;

@@ -61,15 +61,18 @@ export async function verifyTrail(org: string, planId: string, services: Service
   const knownSeq = Math.max(heads.seq, ...heads.signed.map((head) => head.seq), compared.trailSeq);
   // Asked again, since the plan may have gone on while its log was read.
   const endSeq = (await port.heads({ sign: false }))?.seq ?? heads.seq;
+  const differs = !chain.valid && chain.problem === 'state_differs';
   // What the log says against itself comes first, then what others say against it.
   const problem = firstOf([
     [lastSeq === 0, 'deleted', 1],
-    [!chain.valid, chain.valid ? 'changed' : chain.problem, chain.valid ? 0 : chain.seq],
+    [!chain.valid && !differs, chain.valid ? 'changed' : chain.problem, chain.valid ? 0 : chain.seq],
     [rewrittenSeq !== null, 'rewritten', rewrittenSeq ?? 0],
     [lastSeq < knownSeq, 'truncated', lastSeq + 1],
     [lastSeq > endSeq, 'added', endSeq + 1],
     [signature.badSeq !== null, 'bad_signature', signature.badSeq ?? 0],
     [changedSeq !== null, 'trail_changed', changedSeq ?? 0],
+    // Last: whatever changed the log also makes the state differ from it, and has a name of its own.
+    [differs, 'state_differs', heads.seq],
   ]);
   const newest = heads.signed.at(-1);
   return {

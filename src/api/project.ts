@@ -109,7 +109,7 @@ export const projectCommit = defineOperation({
     message: optional(text(2000)),
   }),
   result: z.object({ status: z.literal('committed'), head: z.string(), previous: z.string(), files: z.number() }),
-  errors: [...onProject, 'invalid_state'],
+  errors: [...onProject, 'already_exists', 'invalid_state'],
   idempotent: true,
 });
 

@@ -158,7 +158,8 @@ describe('a commit', () => {
     expect(again).toEqual(first);
     await project.commit(commitOf([b.change]));
     expect(await project.commit(request)).toEqual(first);
-    expect(await project.commit({ ...request, changes: [b.change] })).toEqual(first);
+    const other = await project.commit({ ...request, changes: [b.change] });
+    expect(other, 'something else under the same id must not look done').toMatchObject({ ok: false, error: { kind: 'already_exists' } });
     expect(await project.history(10)).toHaveLength(2);
     expect(await project.head()).toMatchObject({ files: 2, commits: 2 });
   });

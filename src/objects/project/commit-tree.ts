@@ -1,10 +1,12 @@
 import type { CommitOutcome, CommitRequest, ProjectHead, TreeChange } from '../../app/ports.ts';
+import { digestOf } from '../../core/digest.ts';
 import { type FieldIssue, invalidField, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { applyChanges, type Change, type Changes } from '../../core/workspace/changes.ts';
 import { symlinkTargetIssue } from '../../core/workspace/path.ts';
 import { decodeText } from '../../core/workspace/text.ts';
 import { EMPTY_TREE } from '../../core/workspace/tree.ts';
+import { sha256 } from '../sha256.ts';
 import type { BlobTable } from './blob-table.ts';
 import type { TreeTable } from './tree-table.ts';
 
@@ -23,13 +25,14 @@ export interface ProjectTables {
  * Compare-and-set of the project's head. Synchronous and inside one transaction of the caller, so nothing comes between the
  * comparison and the write.
  *
- * A commit id that was committed answers that outcome again, whatever else the request says. `moved` is not remembered: nothing was
+ * A commit id that was committed answers that outcome again to the same request, and refuses another one (`already_exists`). `moved` is not remembered: nothing was
  * done, and the same id may be tried on another head. Refused (`invalid`): changes that make no tree, blobs that are not here (named
  * in `details.missing`), sizes that are not those of the blobs, links that lead out of the tree.
  */
 export function commitTree(tables: ProjectTables, request: CommitRequest, at: string): Result<CommitOutcome, Refusal> {
+  const digest = requestDigest(request);
   const done = findCommit(tables.sql, request.commitId);
-  if (done !== null) return ok(done);
+  if (done !== null) return done.request === null || done.request === digest ? ok(done.outcome) : err(usedBefore(request.commitId));
   const { head: previous, commits } = readHead(tables.sql);
   if (request.expectedHead !== null && request.expectedHead !== previous) return ok({ status: 'moved', head: previous });
 
@@ -53,7 +56,7 @@ export function commitTree(tables: ProjectTables, request: CommitRequest, at: st
     at,
   );
   sql.exec('INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?)', n, head, previous, files, request.message, request.by, at);
-  sql.exec('INSERT INTO commits VALUES (?, ?)', request.commitId, n);
+  sql.exec('INSERT INTO commits (id, n, request) VALUES (?, ?, ?)', request.commitId, n, digest);
   return ok({ status: 'committed', head, previous, files });
 }
 
@@ -68,10 +71,23 @@ export function readHead(sql: SqlStorage): ProjectHead {
   };
 }
 
-function findCommit(sql: SqlStorage, commitId: string): CommitOutcome | null {
-  const [row] = sql.exec('SELECT head, previous, files FROM commits JOIN history USING (n) WHERE id = ?', commitId).toArray();
+function findCommit(sql: SqlStorage, commitId: string): { readonly outcome: CommitOutcome; readonly request: string | null } | null {
+  const [row] = sql.exec('SELECT head, previous, files, request FROM commits JOIN history USING (n) WHERE id = ?', commitId).toArray();
   if (row === undefined) return null;
-  return { status: 'committed', head: String(row['head']), previous: String(row['previous']), files: Number(row['files']) };
+  return {
+    outcome: { status: 'committed', head: String(row['head']), previous: String(row['previous']), files: Number(row['files']) },
+    request: row['request'] === null ? null : String(row['request']),
+  };
+}
+
+/** What makes two commits the same: everything but who asks and when. */
+function requestDigest({ expectedHead, mode, changes, message }: CommitRequest): string {
+  return digestOf(sha256, { expectedHead, mode, changes, message });
+}
+
+function usedBefore(commitId: string): Refusal {
+  const message = 'this commit_id was used for another commit; use a new one for a new commit';
+  return { kind: 'already_exists', message, entity: 'commit', id: commitId, details: { commit_id: commitId } };
 }
 
 /** The request's changes, with everything checked that concerns blobs; `applyChanges` checks what concerns paths. */

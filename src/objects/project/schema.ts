@@ -24,6 +24,8 @@ const MIGRATIONS: readonly string[] = [
      at TEXT NOT NULL
    );
    CREATE TABLE commits (id TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;`,
+  // What was asked under an id: the same id with something else is a mistake and must not look done.
+  'ALTER TABLE commits ADD COLUMN request TEXT;',
 ];
 
 /** Whether the project was ever created. Reads only: asking an object that holds nothing leaves it holding nothing. */

@@ -35,7 +35,7 @@ function linksOf({ cell }: Row): readonly Link[] {
     });
 }
 
-/** The titles of the tests in a file, as they are written: `test('title', …` and `test.each(…)('title', …`, of suites not. */
+/** The titles of the tests in a file, as they are written: `test('title', …` and `test.each(…)('title', …`. Those of plain suites are none. */
 function titlesIn(source: string): ReadonlySet<string> {
   const calls = source.matchAll(/(\w+|\))\(\s*(['"`])((?:\\.|(?!\2).)+)\2,\s*(?:\{[^{}]*\},\s*)?(?:async\s+)?(?:\(|\w+\s*=>)/g);
   const titles = [...calls]

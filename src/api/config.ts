@@ -64,12 +64,6 @@ export const CONFIG_KEYS = {
     scopes: ['org'],
     fallback: false,
   },
-  'approvals.task_state': {
-    meaning: 'A2A state of a task that waits for an approval',
-    value: z.enum(['input-required', 'auth-required'], 'must be input-required or auth-required'),
-    scopes: ['org'],
-    fallback: 'input-required',
-  },
   'guardrails.audit_max_entries': {
     meaning: 'Newest entries of a plan that plan/guard/audit shows; all are kept in the database and in exports',
     value: z.int('must be a whole number').min(1, 'must be at least 1').max(1_000_000, 'must be at most 1000000'),

@@ -32,7 +32,6 @@ describe('config', () => {
     ['core.default-project', 'web'],
     ['approvals.separate_requester', false],
     ['approvals.require_digest', true],
-    ['approvals.task_state', 'auth-required'],
     ['guardrails.max_steps', 0],
     ['guardrails.tool_budget', 0.25],
     ['guardrails.max_wall_clock_seconds', 1.5],
@@ -78,7 +77,6 @@ describe('config', () => {
     ['core.default-action', 'nothing', ['nothing']],
     ['core.default-project', 'nothing', ['nothing']],
     ['approvals.separate_requester', 'yes', ['true or false']],
-    ['approvals.task_state', 'working', ['input-required']],
   ])('%s does not take %j, and says what it takes', async (key, value, words) => {
     const refusal = await refusedSet(key, value);
     expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'value' }] });

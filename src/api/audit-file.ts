@@ -1,5 +1,6 @@
 /**
- * The file that `audit/export` makes, and how it is verified without the service (verify-audit-file.ts). One JSON object in a line:
+ * The file that `audit/export` and `org/log/export` make (the org's log has `org` for its `plan_id`), and how it is verified without the
+ * service (verify-audit-file.ts). One JSON object in a line:
  *
  *   { "kind": "export", "v": 1, "org", "plan_id", "genesis" }            first
  *   { "kind": "row", "row": { v, seq, at, type, actor, data, prev, hash } }   the row of the log as it is: anybody can recompute its hash
@@ -17,8 +18,7 @@ import type { SignedHead } from '../core/audit/head.ts';
 import { maskJson } from '../core/audit/mask.ts';
 import type { Sha256 } from '../core/digest.ts';
 import { canonicalJson, type JsonValue } from '../core/json.ts';
-import { genesisHash } from '../core/plan/chain.ts';
-import type { LogRow } from '../core/plan/events.ts';
+import { type ChainedRow, genesisHash } from '../core/plan/chain.ts';
 
 /** What a page says of itself. */
 export interface SealClaim {
@@ -35,10 +35,11 @@ export interface SealClaim {
 
 export interface AuditPage {
   readonly org: string;
+  /** `ORG_LOG_ID` for the log of the org. */
   readonly planId: string;
   /** Only in the first page of a file. */
   readonly isFirst: boolean;
-  readonly rows: readonly LogRow[];
+  readonly rows: readonly ChainedRow[];
   /** Signed heads, oldest first; null: more pages follow. */
   readonly heads: readonly SignedHead[] | null;
   /** Row before the first one of this page; 0 at the beginning. */
@@ -72,7 +73,7 @@ export async function writeAuditPage(
   return `${body}${JSON.stringify({ kind: 'seal', ...claim, ...signature })}\n`;
 }
 
-function rowLine(row: LogRow, sha256: Sha256): object {
+function rowLine(row: ChainedRow, sha256: Sha256): object {
   const data = maskJson(row.data as unknown as JsonValue);
   if (data === (row.data as unknown)) return { kind: 'row', row };
   const masked = { ...row, data };

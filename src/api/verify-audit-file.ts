@@ -2,8 +2,7 @@ import { readKeySet, verifySignature } from '../core/audit/ed25519.ts';
 import { headText, type SignedHead } from '../core/audit/head.ts';
 import type { Sha256 } from '../core/digest.ts';
 import { canonicalJson, exceedsDepth } from '../core/json.ts';
-import { genesisHash, verifyChain } from '../core/plan/chain.ts';
-import type { LogRow } from '../core/plan/events.ts';
+import { type ChainedRow, genesisHash, verifyChain } from '../core/plan/chain.ts';
 import { type SealClaim, sealText } from './audit-file.ts';
 
 export type AuditFileProblem =
@@ -145,8 +144,8 @@ interface Found {
 
 type Line =
   | { readonly kind: 'export'; readonly v: 1; readonly org: string; readonly plan_id: string; readonly genesis: string }
-  | { readonly kind: 'row'; readonly row: LogRow }
-  | { readonly kind: 'masked_row'; readonly row: LogRow; readonly content_sha256: string }
+  | { readonly kind: 'row'; readonly row: ChainedRow }
+  | { readonly kind: 'masked_row'; readonly row: ChainedRow; readonly content_sha256: string }
   | { readonly kind: 'head'; readonly head: SignedHead }
   | ({ readonly kind: 'seal'; readonly kid: string | null; readonly signature: string | null } & SealClaim);
 

@@ -20,6 +20,8 @@ import type { Day } from './window.ts';
  * are written in the transaction of the decision they belong to, and before anything of the step is sent.
  */
 export interface LeaseState {
+  /** What the plan brings with each ask (`Ask.capMicroUsd`): its locked limit on everything under its profile; null towards a session. */
+  readonly capMicroUsd: number | null;
   /* Durable. */
   readonly rows: ReadonlyMap<Day, LeaseRow>;
   /* From the plan's log. */
@@ -72,8 +74,9 @@ export interface LeaseStep {
 }
 
 /** A lease as it is when the plan is made, or after a crash or an eviction. */
-export function openLease(rows: Iterable<LeaseRow>, ledger: LedgerView): LeaseState {
+export function openLease(rows: Iterable<LeaseRow>, ledger: LedgerView, capMicroUsd: number | null = null): LeaseState {
   return {
+    capMicroUsd,
     rows: new Map([...rows].map((row) => [row.day, row])),
     ledger,
     watched: true,

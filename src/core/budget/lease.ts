@@ -224,7 +224,7 @@ function ask(draft: Draft, day: Day, need: number, want: number): void {
   const call = draft.nextCall;
   draft.nextCall += 1;
   draft.asking = { call, day, headNeed: need };
-  draft.outputs.push({ kind: 'ask', call, ask: { day, seen: leaseCounts(draft, day), need, want } });
+  draft.outputs.push({ kind: 'ask', call, ask: { day, seen: leaseCounts(draft, day), need, want, capMicroUsd: draft.capMicroUsd } });
 }
 
 /** Nothing is reserved and nothing will be: the account is final. A late cost makes it final once more. */

@@ -32,9 +32,9 @@ export function mergeReport(draft: Draft, child: string, day: Day, { r, s, v }: 
 /** The job of a recall whose reply is merged, and that nobody waits for. */
 export const NOBODY = '';
 
-/** The days of which a session owes its parent an account; an org none. */
+/** The days of which a session owes its parent an account; a root none. */
 export function daysOf(state: NodeState): readonly Day[] {
-  if (state.level === 'org') return [];
+  if (state.level !== 'session') return [];
   return [...new Set([...state.leases.keys(), ...state.spent.keys(), ...[...state.accounts.values()].map((account) => account.day)])];
 }
 
@@ -50,7 +50,7 @@ export function chargeLate(draft: Draft, key: AccountKey, closed: ClosedAccount,
 /** It counts at once, here and above. Where it exceeds a cap, what is unused elsewhere has to cover it. */
 export function reportOverdraft(draft: Draft, day: Day): void {
   recallExcess(draft, day, NOBODY);
-  if (draft.level === 'org') return;
+  if (draft.level !== 'session') return;
   if (leaseOf(draft, day).phase === 'open') pushFreed(draft, day);
   else closeLease(draft, day);
 }

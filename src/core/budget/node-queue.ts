@@ -10,7 +10,6 @@ import {
   tightestCap,
 } from './node-state.ts';
 import { type AskAnswer, type BudgetRefusal, PATIENCE_MS } from './protocol.ts';
-import type { Day } from './window.ts';
 
 /**
  * The queue of asks of a node and how its head is served (design section 10, rule 3).
@@ -23,7 +22,7 @@ export function advance(draft: Draft): void {
   expire(draft);
   for (let head = draft.queue[0]; head !== undefined; head = draft.queue[0]) {
     if (draft.service?.child !== head.child) draft.service = freshService(head.child, draft.motion);
-    const room = roomFor(draft, head.day);
+    const room = roomFor(draft, head);
     if (head.need === 0 || Math.min(room.cap, room.lease) >= head.need) grant(draft, head, room);
     else if (!pursue(draft, head, room, draft.service)) return;
   }
@@ -42,16 +41,16 @@ const MAX_IDLE_ROUNDS = 2;
  */
 export const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
-/** What the head could be granted by the node's own cap, and by its own lease. */
+/** What the head could be granted by the node's own caps and the one it brings, and by the node's own lease. */
 interface Room {
   readonly cap: number;
   readonly lease: number;
   readonly refusal: BudgetRefusal | null;
 }
 
-function roomFor(draft: Draft, day: Day): Room {
+function roomFor(draft: Draft, { day, capMicroUsd }: QueuedAsk): Room {
   const lease = leaseFree(draft, day);
-  const tightest = tightestCap(draft, day);
+  const tightest = tightestCap(draft, day, capMicroUsd);
   if (tightest === null) return { cap: Number.POSITIVE_INFINITY, lease, refusal: null };
   const { cap, room, kind } = tightest;
   return { cap: room, lease, refusal: { level: draft.level, capMicroUsd: cap, usedMicroUsd: cap - room, window: kind } };
@@ -127,7 +126,8 @@ function askAbove(draft: Draft, head: QueuedAsk, room: Room, service: Service): 
   draft.outputs.push({
     kind: 'ask',
     call,
-    ask: { day: head.day, seen: { g, r, ...chargedOn(draft, head.day) }, need: head.need, want },
+    // A cap that the asker brings is one on this node's total, and means nothing above.
+    ask: { day: head.day, seen: { g, r, ...chargedOn(draft, head.day) }, need: head.need, want, capMicroUsd: null },
   });
 }
 

@@ -2,7 +2,7 @@ import type { BudgetRefusal, Counts, LeaseRow } from './protocol.ts';
 import { CAP_WINDOWS, type CapWindow, type Day, sameWindow } from './window.ts';
 
 /**
- * The state of a budget node (a session or an org) and what can be read from it.
+ * The state of a budget node (a session, an org, or what an org has spent under a profile) and what can be read from it.
  *
  * Promise: everything that counts is durable and comes back with `loadNode` from the rows that transitions ask to be written; what is
  * volatile (queue, marks, calls on the way) may be lost at any moment and costs a retry, never money.
@@ -16,7 +16,7 @@ export interface NodeState {
   readonly closed: ReadonlyMap<AccountKey, ClosedAccount>;
   /** `closedSpent` by day: what closed accounts settled. */
   readonly spent: ReadonlyMap<Day, Spent>;
-  /** The node's own accounts with its parent; a session has one per day, an org none. */
+  /** The node's own accounts with its parent; a session has one per day, a root none. */
   readonly leases: ReadonlyMap<Day, LeaseRow>;
 
   /* Volatile. */
@@ -46,6 +46,7 @@ export interface NodeState {
   readonly motion: number;
 }
 
+/** A session stands below its org. An org and a profile are roots; below a profile are plans, which bring the cap (`Ask.capMicroUsd`). */
 export type NodeLevel = BudgetRefusal['level'];
 
 /** Null: this window is not limited. All that are set apply at once. */
@@ -79,6 +80,7 @@ export interface QueuedAsk {
   readonly day: Day;
   readonly need: number;
   readonly want: number;
+  readonly capMicroUsd: number | null;
   /** Arrival of the child's first ask in this place of the queue. */
   readonly sinceMs: number;
 }
@@ -187,9 +189,9 @@ export function chargedOn(state: Pick<NodeState, 'accounts' | 'spent'>, day: Day
   return { s, v };
 }
 
-/** What of the node's own lease is not handed out. Without limit for an org. */
+/** What of the node's own lease is not handed out. Without limit for a root. */
 export function leaseFree(state: NodeState, day: Day): number {
-  if (state.level === 'org') return Number.POSITIVE_INFINITY;
+  if (state.level !== 'session') return Number.POSITIVE_INFINITY;
   const lease = state.leases.get(day);
   if (lease === undefined) return 0;
   let free = lease.g - lease.r - (state.spent.get(day)?.s ?? 0);
@@ -197,11 +199,19 @@ export function leaseFree(state: NodeState, day: Day): number {
   return free;
 }
 
-/** The cap that leaves least for a day; null where nothing is limited. `room` is below 0 above a lowered cap or after an overrun. */
-export function tightestCap(state: NodeState, day: Day): { readonly kind: CapWindow; readonly cap: number; readonly room: number } | null {
+/**
+ * The cap that leaves least for a day, with `askersCap` beside the node's own total; null where nothing is limited. `room` is below 0
+ * above a lowered cap or after an overrun.
+ */
+export function tightestCap(
+  state: NodeState,
+  day: Day,
+  askersCap: number | null,
+): { readonly kind: CapWindow; readonly cap: number; readonly room: number } | null {
   let tightest: { kind: CapWindow; cap: number; room: number } | null = null;
   for (const kind of CAP_WINDOWS) {
-    const cap = state.caps[kind];
+    const own = state.caps[kind];
+    const cap = kind !== 'total' || askersCap === null ? own : Math.min(askersCap, own ?? askersCap);
     if (cap === null) continue;
     const room = cap - usedIn(state, kind, day);
     if (tightest === null || room < tightest.room) tightest = { kind, cap, room };

@@ -31,11 +31,11 @@ import {
 } from './node-draft.ts';
 import { advance, answeredAbove, dismiss, EVERYTHING, recallHolders } from './node-queue.ts';
 import { accountKey, type Caps, chargedOn, type Job, leaseFree, type NodeState } from './node-state.ts';
-import { type Ask, type AskAnswer, type Close, DRY_MS, type Freed, REPEAT_MS, type Recall, type RecallReply } from './protocol.ts';
+import { type Ask, type AskAnswer, type Close, DRY_MS, type Freed, PATIENCE_MS, REPEAT_MS, type Recall, type RecallReply } from './protocol.ts';
 import { CAP_WINDOWS, type Day, dayOf, windowEndMs } from './window.ts';
 
 /**
- * A budget node, session or org: the parent's side of leases, and for a session its own lease towards the org (design section 10).
+ * A budget node, session, org or profile: the parent's side of leases, and for a session its own lease towards the org (design section 10).
  *
  * Promise: Σ outstanding + closed spending ≤ min(every cap, own lease) after every grant; caps lowered later only stop grants and
  * recall. Each transition is pure: state and message in; out come the next state, rows to commit, and what to send after that.
@@ -197,6 +197,17 @@ export function sweepNode(state: NodeState, nowMs: number): NodeStep {
   return settle(draft);
 }
 
+/** Nothing was said, but whoever has waited for `PATIENCE_MS` gets his answer: for the host's timer while asks wait. */
+export function patienceEnded(state: NodeState, nowMs: number): NodeStep {
+  return settle(beginDraft(state, nowMs));
+}
+
+/** When the first ask that waits will have waited for too long; null while none waits. */
+export function patienceEndsMs(state: NodeState): number | null {
+  if (state.queue.length === 0) return null;
+  return Math.min(...state.queue.map((entry) => entry.sinceMs)) + PATIENCE_MS[state.level];
+}
+
 /** When `sweepNode` is due, for the host's alarm; null while nothing depends on time. */
 export function nextSweepMs(state: NodeState, nowMs: number): number | null {
   const isOwing = daysOf(state).some((day) => {
@@ -224,9 +235,9 @@ function settle(draft: Draft): NodeStep {
 }
 
 /** One entry per child: a later ask replaces the earlier in its place. */
-function enqueue(draft: Draft, call: string, child: string, { day, need, want }: Ask): void {
+function enqueue(draft: Draft, call: string, child: string, { day, need, want, capMicroUsd }: Ask): void {
   const earlier = draft.queue.find((entry) => entry.child === child);
-  const entry = { call, child, day, need, want, sinceMs: earlier?.sinceMs ?? draft.nowMs };
+  const entry = { call, child, day, need, want, capMicroUsd, sinceMs: earlier?.sinceMs ?? draft.nowMs };
   if (earlier === undefined) {
     draft.queue = [...draft.queue, entry];
     return;

@@ -31,6 +31,11 @@ export interface Ask {
   readonly need: number;
   /** What would save it the next asks; counts only while nobody else waits. */
   readonly want: number;
+  /**
+   * The asker's own limit on what the node's total may be after the grant, beside the node's caps; null: none. A plan brings the
+   * `safety.max_total_cost` of the profile document that is locked in it, so plans under other versions of a profile share one account.
+   */
+  readonly capMicroUsd: number | null;
 }
 
 export type AskAnswer =
@@ -43,7 +48,7 @@ export type AskAnswer =
 
 /** Which level is exhausted. Fits the guards' `UpperRefusal`. */
 export interface BudgetRefusal {
-  readonly level: 'session' | 'org';
+  readonly level: 'session' | 'org' | 'profile';
   readonly capMicroUsd: number;
   /** Settled and reserved of that cap, when it was refused. */
   readonly usedMicroUsd: number;
@@ -113,7 +118,7 @@ export const WANT_CALLS = 64;
 export const TIMEOUT_MS = { planRecall: 1_000, sessionRecall: 1_500, orgAsk: 4_000, sessionAsk: 5_000 } as const;
 
 /** How long a node lets an ask wait in its queue before it answers `busy`. */
-export const PATIENCE_MS = { session: 4_500, org: 3_000 } as const;
+export const PATIENCE_MS = { session: 4_500, org: 3_000, profile: 4_500 } as const;
 
 /** How long a closed account is remembered, so that a message from before is not taken for a new child. */
 export const REMEMBER_CLOSED_MS = 7 * 24 * 60 * 60 * 1000;

@@ -1,6 +1,7 @@
 /** The guards of a plan as the operations show them (api/guard.ts), in the source's field names. Amounts in USD. */
 import type { PlanGuardView } from '../api/guard.ts';
-import { effectiveLimit, type GuardPolicy, type Limit } from '../core/guard-policy.ts';
+import { effectiveLimit, type GuardPolicy, type Limit, type PermitList } from '../core/guard-policy.ts';
+import { matchesHost } from '../core/host.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { toUsd } from '../core/money.ts';
 import { matchesPattern } from '../core/names.ts';
@@ -69,7 +70,7 @@ function policyView(policy: GuardPolicy, numbers: Numbers): JsonObject {
       max_retries_per_failure: number('max_retries_per_failure'),
     },
     tool_denylist: distinct(policy.denylist.map((entry) => entry.pattern)),
-    tool_allowlist: policy.allowlists.length === 0 ? null : permittedBy(policy),
+    tool_allowlist: policy.allowlists.length === 0 ? null : coveredByAll(policy.allowlists, coversName),
     required_confirmations: distinct(policy.requiredConfirmations.map((entry) => entry.pattern)),
     require_approval_for_writes: policy.requireApprovalForWrites,
     require_approval_for_apply: policy.requireApprovalForApply,
@@ -78,17 +79,23 @@ function policyView(policy: GuardPolicy, numbers: Numbers): JsonObject {
       require_checkpoints: policy.requireCheckpoints,
       allow_unsafe_tools: policy.allowUnsafeTools,
       require_human_approval: policy.requireHumanApproval,
+      allowed_skill_categories: coveredByAll(policy.skillCategories, (each, entry) => each === entry),
+      tainted_write_hosts: coveredByAll(policy.taintedWriteHosts, coversHost),
     },
     thresholds: { ...policy.thresholds },
   };
 }
 
-/** Entries of any allowlist that every other one covers as well. */
-function permittedBy({ allowlists }: GuardPolicy): readonly string[] {
-  const isCovered = (entry: string): boolean =>
-    allowlists.every(({ entries }) => entries.some((each) => each === entry || matchesPattern(each, entry)));
-  return distinct(allowlists.flatMap(({ entries }) => entries).filter(isCovered));
+/** Entries of any of the lists that every other one covers as well. */
+function coveredByAll(lists: readonly PermitList[], covers: (pattern: string, entry: string) => boolean): readonly string[] {
+  const isCovered = (entry: string): boolean => lists.every(({ entries }) => entries.some((each) => covers(each, entry)));
+  return distinct(lists.flatMap(({ entries }) => entries).filter(isCovered));
 }
+
+const coversName = (pattern: string, entry: string): boolean => pattern === entry || matchesPattern(pattern, entry);
+
+/** A pattern covers another one if it names all that the other does. */
+const coversHost = (pattern: string, entry: string): boolean => pattern === entry || matchesHost(pattern, entry.replace('*.', 'x.'));
 
 const distinct = (entries: readonly string[]): readonly string[] => [...new Set(entries)];
 
@@ -106,6 +113,7 @@ function limitsOf(plan: PublicPlan, numbers: Numbers) {
     })),
     ...policy.denylist.map((entry) => ({ name: 'tool_denylist', value: entry.pattern, origin: entry.origin })),
     ...policy.allowlists.map((list) => ({ name: 'tool_allowlist', value: [...list.entries], origin: list.origin })),
+    ...policy.taintedWriteHosts.map((list) => ({ name: 'tainted_write_hosts', value: [...list.entries], origin: list.origin })),
     ...policy.requiredConfirmations.map((entry) => ({ name: 'required_confirmations', value: entry.pattern, origin: entry.origin })),
     ...flag('require_approval_for_writes', policy.requireApprovalForWrites, locked.requireApprovalForWrites),
     ...flag('require_approval_for_apply', policy.requireApprovalForApply, locked.requireApprovalForApply),

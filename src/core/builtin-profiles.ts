@@ -67,6 +67,7 @@ function builtin(
       max_cost_per_plan: null,
       max_total_cost: null,
       max_retries_per_step: 3,
+      tainted_write_hosts: [],
     },
     guard: null,
   };

@@ -88,6 +88,8 @@ export interface GuardPolicy {
   /** Empty lists are left out: in the source, no category means all. */
   readonly skillCategories: readonly PermitList[];
   readonly requiredConfirmations: readonly ListEntry[];
+  /** Where writes may go once the plan is tainted: what every list names. No list: nowhere, since an empty one leaves none of them. */
+  readonly taintedWriteHosts: readonly PermitList[];
   readonly requireApprovalForWrites: boolean;
   readonly requireApprovalForApply: boolean;
   readonly requireHumanApproval: boolean;
@@ -145,6 +147,13 @@ export function combinePolicies(sources: readonly PolicySource[]): GuardPolicy {
       safety.allowed_skill_categories?.length ? [{ origin, entries: [...safety.allowed_skill_categories] }] : [],
     ),
     requiredConfirmations: union(rails.map(({ origin, rails: r }) => ({ origin, entries: r.required_confirmations ?? [] }))),
+    taintedWriteHosts: hasProfile
+      ? permittedByAll(
+          safeties.flatMap(({ origin, safety }) =>
+            safety.tainted_write_hosts === undefined ? [] : [{ origin, entries: [...safety.tainted_write_hosts] }],
+          ),
+        )
+      : [],
     requireApprovalForWrites: rails.some(({ rails: r }) => r.require_approval_for_writes === true),
     requireApprovalForApply: rails.some(({ rails: r }) => r.require_approval_for_apply === true),
     requireHumanApproval: safeties.some(({ safety }) => safety.require_human_approval === true),
@@ -154,6 +163,11 @@ export function combinePolicies(sources: readonly PolicySource[]): GuardPolicy {
     unattended: profiles.some(({ profile }) => profile.unattended === true),
     thresholds: strictestThresholds(hasProfile ? sources.flatMap((source) => [source.profile ?? {}, source.thresholdMinima ?? {}]) : []),
   };
+}
+
+/** Lists of which every one has to permit; one that permits nothing leaves nothing of the others. */
+export function permittedByAll(lists: readonly PermitList[]): readonly PermitList[] {
+  return lists.every(({ entries }) => entries.length > 0) ? lists : [];
 }
 
 /** The limit after a human granted `granted` more: never past the org's own limit. Null stays no limit. */

@@ -7,9 +7,10 @@ import {
   type ListEntry,
   type PermitList,
   type PolicySource,
+  permittedByAll,
 } from './guard-policy.ts';
 import { exceedsDepth } from './json.ts';
-import { CapUsd, CountLimit, NameList, THRESHOLD_NAMES, Threshold, type ThresholdName } from './profile.ts';
+import { CapUsd, CountLimit, HostList, NameList, THRESHOLD_NAMES, Threshold, type ThresholdName } from './profile.ts';
 import type { Refusal } from './refusal.ts';
 import { invalidField } from './refusal.ts';
 import type { Result } from './result.ts';
@@ -53,6 +54,8 @@ export const SafetyFloor = z.strictObject({
   allowed_skill_categories: NameList.optional(),
   max_cost_per_plan: CapUsd.nullable().optional(),
   max_retries_per_step: CountLimit.optional(),
+  /** The only hosts that a profile's own list can open; empty: none. */
+  tainted_write_hosts: HostList.optional(),
 });
 export type SafetyFloor = z.infer<typeof SafetyFloor>;
 
@@ -111,6 +114,7 @@ export function applyFloor(policy: GuardPolicy, floor: OrgPolicy): GuardPolicy {
     allowlists: uniteLists(added.allowlists, policy.allowlists),
     skillCategories: uniteLists(added.skillCategories, policy.skillCategories),
     requiredConfirmations: uniteEntries(added.requiredConfirmations, policy.requiredConfirmations),
+    taintedWriteHosts: tightenHosts(policy.taintedWriteHosts, safety.tainted_write_hosts),
     requireApprovalForWrites: added.requireApprovalForWrites || policy.requireApprovalForWrites,
     requireApprovalForApply: added.requireApprovalForApply || policy.requireApprovalForApply,
     requireHumanApproval: added.requireHumanApproval || policy.requireHumanApproval,
@@ -137,6 +141,11 @@ function uniteEntries(first: readonly ListEntry[], second: readonly ListEntry[])
 function uniteLists(first: readonly PermitList[], second: readonly PermitList[]): readonly PermitList[] {
   const keys = new Set(first.map(keyOf));
   return [...first, ...second.filter((list) => !keys.has(keyOf(list)))];
+}
+
+/** Where nothing is permitted a floor permits nothing either: it names what others may open. */
+function tightenHosts(lists: readonly PermitList[], floor: readonly string[] | undefined): readonly PermitList[] {
+  return lists.length === 0 || floor === undefined ? lists : permittedByAll(uniteLists([{ origin: 'org', entries: [...floor] }], lists));
 }
 
 const keyOf = ({ origin, entries }: PermitList): string => JSON.stringify([origin, ...entries]);

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { HostPattern } from './host.ts';
 import { exceedsDepth } from './json.ts';
 import { parseCapUsd } from './money.ts';
 import { findBlankEntry, foldName } from './names.ts';
@@ -68,7 +69,10 @@ export const NameList = z
     if (blank !== null) context.addIssue({ code: 'custom', path: [blank], message: 'must not be blank' });
   });
 
-/** The source's `SafetyProfile`, complete: every member is present, defaults as in the source. */
+/** Hosts, each by its name or as `*.` and a name for all below it. */
+export const HostList = z.array(HostPattern).max(200);
+
+/** The source's `SafetyProfile`, complete: every member is present, defaults as in the source. The hosts are ours. */
 export const SafetyProfile = z.strictObject({
   require_sandbox: z.boolean().default(true),
   require_checkpoints: z.boolean().default(true),
@@ -78,6 +82,8 @@ export const SafetyProfile = z.strictObject({
   max_cost_per_plan: CapUsd.nullable().default(null),
   max_total_cost: CapUsd.nullable().default(null),
   max_retries_per_step: CountLimit.default(3),
+  /** Where a call may write although content from outside has entered the plan's context; everywhere else it asks. */
+  tainted_write_hosts: HostList.default([]),
 });
 export type SafetyProfile = z.infer<typeof SafetyProfile>;
 
@@ -140,6 +146,7 @@ const SAFETY_FIELDS = [
   'max_cost_per_plan',
   'max_total_cost',
   'max_retries_per_step',
+  'tainted_write_hosts',
 ] as const satisfies readonly (keyof SafetyProfile)[];
 
 /** Longest profile, as JSON: it is locked into every plan, whose events are small. */

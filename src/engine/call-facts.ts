@@ -20,6 +20,7 @@ export function callFactsOf(
   if (spec === null || tool === null) return { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
   const paths = tool.paths?.(call.arguments) ?? [];
   const read = new Set(plan.readPaths);
+  const hosts = tool.hosts?.(call.arguments) ?? null;
   let known = 0;
   let newInKnownFolder = 0;
   for (const path of paths) {
@@ -33,6 +34,7 @@ export function callFactsOf(
     newInKnownFolder,
     unknown: paths.length - known - newInKnownFolder,
     protectedPaths: writes ? paths.filter((path) => protectedGlobs(plan).some((glob) => matchesPathGlob(glob, foldPath(path)))) : [],
+    ...(hosts === null ? {} : { hosts: [...new Set(hosts)] }),
     bytes: writes ? canonicalJson(call.arguments).length : 0,
   };
 }

@@ -42,6 +42,7 @@ describe('profile/add', () => {
       max_cost_per_plan: 2,
       max_total_cost: null,
       max_retries_per_step: 3,
+      tainted_write_hosts: [],
     });
     expect(added.guard).toMatchObject({ tool_denylist: ['shell_*'], max_total_cost: null });
     expect(added.document).not.toHaveProperty('guards');

@@ -78,6 +78,8 @@ export interface GuardRequest {
   readonly operation: string | null;
   /** Protected paths that the call would change. */
   readonly protectedPaths: readonly string[];
+  /** The hosts that the call would reach; null or absent: not known. */
+  readonly hosts?: readonly string[] | null;
   /** Whether the call, as it would run now, changes something outside the plan (a write held back until apply does not). */
   readonly changesOutside: boolean;
 }

@@ -28,6 +28,8 @@ export interface CallFacts {
   readonly newInKnownFolder: number;
   readonly unknown: number;
   readonly protectedPaths: readonly string[];
+  /** The hosts that the call would reach; absent: not known. */
+  readonly hosts?: readonly string[];
   readonly bytes: number;
 }
 

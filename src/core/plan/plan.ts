@@ -102,6 +102,8 @@ export interface Call {
   readonly attempt: number;
   readonly retryAt: string | null;
   readonly protectedPaths: readonly string[];
+  /** The hosts that it would reach; absent: not known. */
+  readonly hosts?: readonly string[];
   /** Guards that an approval of exactly this call overrides once granted. */
   readonly approvable: readonly string[];
   /** Guard → approval that a human has given for exactly this call. */

@@ -12,6 +12,11 @@ export interface Tool {
   readonly spec: ToolSpec;
   /** The workspace paths a call would touch, for protected paths and confidence. Takes arguments that may not have been validated. */
   paths?(args: JsonObject): readonly string[];
+  /**
+   * The hosts that a call would reach, as names without port; null where the arguments do not say. A tool that names them reaches no
+   * other, by a redirect neither. Takes arguments that may not have been validated.
+   */
+  hosts?(args: JsonObject): readonly string[] | null;
   /** Carries the call out, with validated arguments. Expected failures are outcomes; a throw is a bug, or the signal's abort. */
   perform(args: JsonObject, context: ToolContext): Promise<ToolOutcome>;
 }

@@ -496,6 +496,47 @@ describe('writes, taint, confirmations', () => {
     expect(first({}, requestOf('http_post'), { tainted: true })?.guard).toBe('taint');
   });
 
+  describe('of a tainted plan to hosts that the profile names', () => {
+    const of = (...entries: readonly string[]) => ({ origin: 'profile', entries }) as const;
+    const floor = (...entries: readonly string[]) => ({ origin: 'org', entries }) as const;
+    it.each([
+      ['a host by its name', ['api.example.com'], [of('api.example.com')], true],
+      ['another host', ['api.example.com.evil.test'], [of('api.example.com')], false],
+      ['a host whose name ends alike', ['notexample.com'], [of('*.example.com')], false],
+      ['a host below', ['a.b.example.com'], [of('*.example.com')], true],
+      ['the domain itself, of which only those below are named', ['example.com'], [of('*.example.com')], false],
+      ['two hosts of which one is named', ['api.example.com', 'evil.test'], [of('api.example.com')], false],
+      ['two hosts that are both named', ['api.example.com', 'b.test'], [of('api.example.com', 'b.test')], true],
+      ['a host that the org names as well', ['a.example.com'], [floor('*.example.com'), of('a.example.com')], true],
+      ['a host that the org does not name', ['b.test'], [floor('*.example.com'), of('b.test')], false],
+      ['a host that only the org names', ['b.example.com'], [floor('*.example.com'), of('a.example.com')], false],
+      ['no host at all', [], [of('api.example.com')], false],
+      ['a host that is not known', null, [of('api.example.com')], false],
+      ['a host where none is named', ['api.example.com'], [], false],
+      ['what is no host', ['api.example.com/../evil.test'], [of('api.example.com')], false],
+      ['a host in capitals', ['API.EXAMPLE.COM'], [of('api.example.com')], false],
+      ['a host with a port', ['api.example.com:8443'], [of('api.example.com')], false],
+    ])('%s (%j under %j) passes: %s', (_case, hosts, taintedWriteHosts, allowed) => {
+      const request = requestOf('http_post', { hosts });
+      expect(first({ taintedWriteHosts }, request, { tainted: true })?.guard ?? null).toBe(allowed ? null : 'taint');
+      expect(first({ taintedWriteHosts: [] }, request, { tainted: false })).toBeNull();
+    });
+
+    it('never speaks for an unsafe tool, and takes the one approval of exactly this call', () => {
+      const policy = { taintedWriteHosts: [of('api.example.com')] };
+      const unsafe = requestOf('http_post', { hosts: ['api.example.com'], riskClass: 'unsafe' });
+      expect(first(policy, unsafe, { tainted: true })).toMatchObject({ guard: 'taint', approval: 'call' });
+      expect(first(policy, unsafe, { tainted: true, approvedGuards: new Map([['taint', 'p.7']]) })).toBeNull();
+    });
+
+    it('says where the call would go', () => {
+      const to = (...hosts: readonly string[]) => first({}, requestOf('http_post', { hosts }), { tainted: true })?.reason;
+      expect(to('evil.test')).toContain('and would go to evil.test. Remediation:');
+      expect(to('a.test', 'b.test', 'c.test', 'd.test', 'e.test', 'f.test')).toContain('e.test and 1 more');
+      expect(to('')).toContain('would go to a host that is not known');
+    });
+  });
+
   it('confirms under every name of a tool', () => {
     const requiredConfirmations = [{ pattern: 'rm_file', origin: 'plan' }] as const;
     expect(first({ requiredConfirmations }, requestOf('delete_file'))).toMatchObject({

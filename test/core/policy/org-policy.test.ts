@@ -145,6 +145,7 @@ const guardrails: fc.Arbitrary<Guardrails> = fc.record(
   },
   { requiredKeys: [] },
 );
+const hosts = fc.subarray(['a.test', 'b.test', '*.example.com', 'x.example.com']);
 const floors: fc.Arbitrary<OrgPolicy> = fc.record(
   {
     guardrails,
@@ -158,6 +159,7 @@ const floors: fc.Arbitrary<OrgPolicy> = fc.record(
         allowed_skill_categories: fc.subarray(['network', 'files']),
         max_cost_per_plan: fc.option(fc.nat(9)),
         max_retries_per_step: fc.nat(9),
+        tainted_write_hosts: hosts,
       },
       { requiredKeys: [] },
     ),
@@ -165,8 +167,53 @@ const floors: fc.Arbitrary<OrgPolicy> = fc.record(
   { requiredKeys: [] },
 );
 const sources: fc.Arbitrary<readonly PolicySource[]> = fc
-  .record({ name: fc.constantFrom(...BUILTIN_PROFILES.keys()), rails: fc.array(guardrails, { maxLength: 3 }) })
-  .map(({ name, rails }) => [profile(name), ...rails.map((each): PolicySource => ({ origin: 'plan', guardrails: each }))]);
+  .record({ name: fc.constantFrom(...BUILTIN_PROFILES.keys()), hosts, rails: fc.array(guardrails, { maxLength: 3 }) })
+  .map(({ name, hosts: own, rails }) => [
+    withHosts(profile(name), own),
+    ...rails.map((each): PolicySource => ({ origin: 'plan', guardrails: each })),
+  ]);
+
+function withHosts(source: PolicySource, tainted_write_hosts: string[]): PolicySource {
+  const { profile } = source;
+  return profile === undefined ? source : { ...source, profile: { ...profile, safety: { ...profile.safety, tainted_write_hosts } } };
+}
+
+describe('hosts for writes of a tainted plan', () => {
+  const open = withHosts(profile('auto'), ['a.test', 'b.test']);
+  const listsOf = (floor: OrgPolicy): unknown =>
+    combinePolicies([floorSource(floor), open]).taintedWriteHosts.map(({ origin, entries }) => [origin, ...entries]);
+
+  it.each([
+    ['says nothing of them', {}, [['profile', 'a.test', 'b.test']]],
+    [
+      'names some',
+      { tainted_write_hosts: ['a.test'] },
+      [
+        ['org', 'a.test'],
+        ['profile', 'a.test', 'b.test'],
+      ],
+    ],
+    ['forbids all', { tainted_write_hosts: [] }, []],
+  ])('under a floor that %s', (_case, safety, expected) => {
+    expect(listsOf({ safety })).toEqual(expected);
+  });
+
+  it('are opened by a profile only: a floor alone, or under a profile that names none, opens nothing', () => {
+    const floor: OrgPolicy = { safety: { tainted_write_hosts: ['a.test'] } };
+    expect(combinePolicies([floorSource(floor)]).taintedWriteHosts).toEqual([]);
+    expect(combinePolicies([floorSource(floor), profile('full-auto')]).taintedWriteHosts).toEqual([]);
+    expect(applyFloor(combinePolicies([profile('full-auto')]), floor).taintedWriteHosts).toEqual([]);
+  });
+
+  it.each([
+    ['a blank', ['']],
+    ['a star alone', ['*']],
+    ['no list', 'a.test'],
+  ])('are refused in a floor that holds %s, by the field', (_case, tainted_write_hosts) => {
+    const parsed = parseOrgPolicy({ safety: { tainted_write_hosts } });
+    expect(!parsed.ok && parsed.error.message).toMatch(/safety\.tainted_write_hosts/);
+  });
+});
 
 describe('a floor that comes later', () => {
   it('makes the policy that the plan would have had under it from the start', () => {
@@ -191,13 +238,19 @@ describe('a floor that comes later', () => {
 
   it('never allows what was refused, whatever the floor says', () => {
     const tools = fc.constantFrom('read_file', 'write_file', 'http_post', 'shell_exec');
-    const facts = fc.record({ callsInStep: fc.nat(9), stepNumber: fc.integer({ min: 1, max: 9 }), spentMicroUsd: fc.nat(9_000_000) });
+    const facts = fc.record({
+      callsInStep: fc.nat(9),
+      stepNumber: fc.integer({ min: 1, max: 9 }),
+      spentMicroUsd: fc.nat(9_000_000),
+      tainted: fc.boolean(),
+    });
+    const reached = fc.subarray(['a.test', 'b.test', 'x.example.com', 'y.example.com']);
     fc.assert(
-      fc.property(sources, floors, tools, facts, (given, floor, name, state) => {
+      fc.property(sources, floors, tools, reached, facts, (given, floor, name, to, state) => {
         const before = combinePolicies(given);
         const after = applyFloor(before, floor);
-        const wasAllowed = evaluateGuards(before, requestOf(name), factsOf(state)).allowed;
-        const isAllowed = evaluateGuards(after, requestOf(name), factsOf(state)).allowed;
+        const wasAllowed = evaluateGuards(before, requestOf(name, { hosts: to }), factsOf(state)).allowed;
+        const isAllowed = evaluateGuards(after, requestOf(name, { hosts: to }), factsOf(state)).allowed;
         expect(wasAllowed || !isAllowed).toBe(true);
         for (const each of THRESHOLD_NAMES) expect(after.thresholds[each]).toBeGreaterThanOrEqual(before.thresholds[each]);
       }),

@@ -213,13 +213,19 @@ describe('a profile written as YAML', () => {
       ),
       categories: list,
       retries: fc.nat(),
+      hosts: fc.subarray(['a.test', '*.example.com', 'xn--bcher-kva.test', '127.0.0.1', 'localhost']),
     })
-    .map(({ name, description, thresholds, perPlan, guard, categories, retries }) =>
+    .map(({ name, description, thresholds, perPlan, guard, categories, retries, hosts }) =>
       Profile.parse({
         name,
         ...(description === undefined ? {} : { description }),
         ...Object.fromEntries(THRESHOLD_NAMES.map((each, index) => [each, thresholds[index]])),
-        safety: { max_cost_per_plan: perPlan, allowed_skill_categories: categories, max_retries_per_step: retries },
+        safety: {
+          max_cost_per_plan: perPlan,
+          allowed_skill_categories: categories,
+          max_retries_per_step: retries,
+          tainted_write_hosts: hosts,
+        },
         guard,
       }),
     );
@@ -270,6 +276,7 @@ safety:
   max_cost_per_plan: 2
   max_total_cost: null
   max_retries_per_step: 3
+  tainted_write_hosts: []
 guard:
   max_tool_calls_per_step: null
   max_total_cost: null

@@ -91,6 +91,7 @@ describe('a profile document', () => {
       max_cost_per_plan: null,
       max_total_cost: null,
       max_retries_per_step: 3,
+      tainted_write_hosts: [],
     });
     expect(profile.guard).toBeNull();
     expect(accept({ name: 'mine', edit_code: 0 }).defaulted).not.toContain('edit_code');
@@ -165,6 +166,20 @@ describe('a profile document', () => {
     [{ guard: { tool_denylist: ['a', 5] } }, 'guard.tool_denylist.1'],
     [{ guard: 'strict' }, 'guard'],
     [{ safety: { allowed_skill_categories: [' '] } }, 'safety.allowed_skill_categories.0'],
+    [{ safety: { tainted_write_hosts: ['a.test', ''] } }, 'safety.tainted_write_hosts.1'],
+    [{ tainted_write_hosts: [' '] }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['*'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['api*.example.com'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['*example.com'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['api.*'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['https://a.test'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['a.test:443'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['A.test'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['a.test.'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: ['а.test'] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: [5] } }, 'safety.tainted_write_hosts.0'],
+    [{ safety: { tainted_write_hosts: 'a.test' } }, 'safety.tainted_write_hosts'],
+    [{ safety: { tainted_write_hosts: null } }, 'safety.tainted_write_hosts'],
     [{ safety: { max_retries_per_step: -1 } }, 'safety.max_retries_per_step'],
     [{ safety: { max_retries_per_step: null } }, 'safety.max_retries_per_step'],
     [{ safety: { max_cost_per_plan: 5, max_total_cost: 4.99 } }, 'safety.max_cost_per_plan'],

@@ -168,6 +168,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
         skillCategory: null,
         operation: call.external?.operation ?? null,
         protectedPaths: call.protectedPaths,
+        hosts: call.hosts ?? null,
         changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
       },
       {
@@ -267,6 +268,7 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
     attempt: 1,
     retryAt: null,
     protectedPaths: known.protectedPaths,
+    ...(known.hosts === undefined ? {} : { hosts: known.hosts }),
     approvable: [],
     overridden: {},
     approvalId: null,

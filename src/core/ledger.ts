@@ -1,3 +1,4 @@
+import type { Day } from './budget/window.ts';
 import type { Limit } from './guard-policy.ts';
 import { effectiveLimit } from './guard-policy.ts';
 import { addMicroUsd, MAX_AMOUNT_MICRO_USD, parseCostUsd } from './money.ts';
@@ -19,6 +20,8 @@ export interface PlanLedger {
   readonly grantedMicroUsd: number;
   /** What is open, by effect id. */
   readonly reservations: readonly Reservation[];
+  /** All charges of this plan here by the UTC day on which they were reserved, overruns included: what the budgets above count. */
+  readonly days: readonly DayCharges[];
   /** Whether the one warning was given. */
   readonly warned: boolean;
 }
@@ -26,9 +29,23 @@ export interface PlanLedger {
 export interface Reservation {
   readonly id: string;
   readonly amountMicroUsd: number;
+  /** The UTC day of the reservation: money counts in the window in which it was reserved, whenever it settles. */
+  readonly day: Day;
 }
 
-export const EMPTY_LEDGER: PlanLedger = { settledMicroUsd: 0, overrunMicroUsd: 0, grantedMicroUsd: 0, reservations: [], warned: false };
+export interface DayCharges {
+  readonly day: Day;
+  readonly chargedMicroUsd: number;
+}
+
+export const EMPTY_LEDGER: PlanLedger = {
+  settledMicroUsd: 0,
+  overrunMicroUsd: 0,
+  grantedMicroUsd: 0,
+  reservations: [],
+  days: [],
+  warned: false,
+};
 
 export type LedgerRefusal =
   | { readonly kind: 'exceeded'; readonly capMicroUsd: number; readonly totalMicroUsd: number }
@@ -45,14 +62,18 @@ export interface Settlement {
   readonly marks: readonly SettleMark[];
 }
 
-/** Holds `amountMicroUsd` for the effect `id`. Equal to the cap is within it. An amount of 0 is held too, so that every effect settles alike. */
-export function reserve(ledger: PlanLedger, cap: Limit | null, id: string, amountMicroUsd: number): Result<PlanLedger, LedgerRefusal> {
+/** Holds `amountMicroUsd` for the effect `id` on `day`. Equal to the cap is within it. An amount of 0 is held too, so that every effect settles alike. */
+export function reserve(
+  ledger: PlanLedger,
+  cap: Limit | null,
+  { id, amountMicroUsd, day }: Reservation,
+): Result<PlanLedger, LedgerRefusal> {
   if (!isAmount(amountMicroUsd)) return err({ kind: 'not_an_amount' });
   if (ledger.reservations.some((reservation) => reservation.id === id)) return err({ kind: 'already_reserved' });
   const limit = effectiveLimit(cap, ledger.grantedMicroUsd);
   const totalMicroUsd = addMicroUsd(spentMicroUsd(ledger), reservedMicroUsd(ledger), amountMicroUsd);
   if (limit !== null && totalMicroUsd > limit) return err({ kind: 'exceeded', capMicroUsd: limit, totalMicroUsd });
-  return ok({ ...ledger, reservations: [...ledger.reservations, { id, amountMicroUsd }] });
+  return ok({ ...ledger, reservations: [...ledger.reservations, { id, amountMicroUsd, day }] });
 }
 
 /**
@@ -69,6 +90,7 @@ export function settle(ledger: PlanLedger, id: string, reportedUsd: unknown): Re
       ...without(ledger, id),
       settledMicroUsd: addMicroUsd(ledger.settledMicroUsd, chargedMicroUsd - overrunMicroUsd),
       overrunMicroUsd: addMicroUsd(ledger.overrunMicroUsd, overrunMicroUsd),
+      days: chargedOn(ledger, reservation.day, chargedMicroUsd),
     },
     chargedMicroUsd,
     overrunMicroUsd,
@@ -81,9 +103,24 @@ export function release(ledger: PlanLedger, id: string): Result<PlanLedger, 'not
   return ledger.reservations.some((open) => open.id === id) ? ok(without(ledger, id)) : err('not_reserved');
 }
 
-/** Records a cost that arrives when nothing is reserved for it (a late result of a terminal plan): all of it is overrun. */
-export function chargeLate(ledger: PlanLedger, amountMicroUsd: number): PlanLedger {
-  return isAmount(amountMicroUsd) ? { ...ledger, overrunMicroUsd: addMicroUsd(ledger.overrunMicroUsd, amountMicroUsd) } : ledger;
+/** Records a cost that arrives when nothing is reserved for it (a late result of a terminal plan): all of it is overrun, on the day it came. */
+export function chargeLate(ledger: PlanLedger, amountMicroUsd: number, day: Day): PlanLedger {
+  if (!isAmount(amountMicroUsd)) return ledger;
+  const overrunMicroUsd = addMicroUsd(ledger.overrunMicroUsd, amountMicroUsd);
+  return { ...ledger, overrunMicroUsd, days: chargedOn(ledger, day, amountMicroUsd) };
+}
+
+/** Records a cost that was allowed and spent at once, within the cap. */
+export function chargeAtOnce(ledger: PlanLedger, amountMicroUsd: number, day: Day): PlanLedger {
+  if (!isAmount(amountMicroUsd)) return ledger;
+  const settledMicroUsd = addMicroUsd(ledger.settledMicroUsd, amountMicroUsd);
+  return { ...ledger, settledMicroUsd, days: chargedOn(ledger, day, amountMicroUsd) };
+}
+
+/** What is charged and reserved on a day. */
+export function usedOn({ days, reservations }: PlanLedger, day: Day): number {
+  const charged = days.find((each) => each.day === day)?.chargedMicroUsd ?? 0;
+  return addMicroUsd(charged, ...reservations.flatMap((each) => (each.day === day ? [each.amountMicroUsd] : [])));
 }
 
 /** A human raises the cap by an amount. */
@@ -141,6 +178,13 @@ export function chargeOf(
   const reported = parseCostUsd(reportedUsd);
   if (!reported.ok) return { chargedMicroUsd: estimateMicroUsd, marks: ['cost_error'] };
   return { chargedMicroUsd: reported.value, marks: reported.value > estimateMicroUsd ? ['overrun'] : [] };
+}
+
+function chargedOn({ days }: PlanLedger, day: Day, amountMicroUsd: number): readonly DayCharges[] {
+  if (amountMicroUsd === 0) return days;
+  const known = days.some((each) => each.day === day);
+  if (!known) return [...days, { day, chargedMicroUsd: amountMicroUsd }];
+  return days.map((each) => (each.day === day ? { day, chargedMicroUsd: addMicroUsd(each.chargedMicroUsd, amountMicroUsd) } : each));
 }
 
 function without(ledger: PlanLedger, id: string): PlanLedger {

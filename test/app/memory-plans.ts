@@ -11,6 +11,7 @@ import type { LogRow } from '../../src/core/plan/events.ts';
 import { type Plan, pendingApprovals } from '../../src/core/plan/plan.ts';
 import { type PlanSnapshot, snapshotOf } from '../../src/core/plan/snapshot.ts';
 import { taskStateOf } from '../../src/core/plan/task-state.ts';
+import { NO_LIMIT_ABOVE } from '../../src/core/plan/work.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import { ok, type Result } from '../../src/core/result.ts';
 import type { ToolCatalogue } from '../../src/core/tool.ts';
@@ -32,7 +33,12 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
   const load = (digest: string) => JSON.parse(new TextDecoder().decode(blobs.get(digest)));
 
   const commit = async (key: string, command: Command) => {
-    const decided = decide(plans.get(key) ?? null, command, { now: new Date(nowMs()).toISOString(), sha256, catalogue });
+    const decided = decide(plans.get(key) ?? null, command, {
+      now: new Date(nowMs()).toISOString(),
+      sha256,
+      catalogue,
+      money: NO_LIMIT_ABOVE,
+    });
     const { plan } = decided;
     if (plan === null) throw new Error('no plan came of it');
     for (const [digest, bytes] of decided.blobs) blobs.set(digest, bytes);
@@ -93,7 +99,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
             const head = await signHead(auditKeys, claim);
             if (head !== null) signed.push(head);
           }
-          return { seq: plan.seq, hash: plan.headHash, signed };
+          return { seq: plan.seq, hash: plan.headHash, signed, damage: null };
         },
         wake: async () => {},
         follow: async () => null,

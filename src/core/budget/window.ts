@@ -17,6 +17,11 @@ export function dayOf(nowMs: number): Day {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
+/** The UTC day of an instant that is written as ISO 8601 in UTC, as in every row of a log. */
+export function dayOfInstant(at: string): Day {
+  return at.slice(0, 10);
+}
+
 /** The window that holds a day: `total`, `2026-11`, `2026-11-03`. */
 export function windowKey(kind: CapWindow, day: Day): string {
   switch (kind) {

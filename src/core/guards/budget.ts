@@ -1,4 +1,4 @@
-import type { GuardPolicy } from '../guard-policy.ts';
+import type { GuardPolicy, Limit } from '../guard-policy.ts';
 import { effectiveLimit } from '../guard-policy.ts';
 import { addMicroUsd, formatUsdPair, MAX_AMOUNT_MICRO_USD, toUsd } from '../money.ts';
 import type { Guard, GuardFacts, Objection, UpperRefusal } from './guard.ts';
@@ -19,8 +19,8 @@ export const budgetGuard: Guard = {
     const totalMicroUsd = addMicroUsd(facts.spentMicroUsd, facts.overrunMicroUsd, facts.reservedMicroUsd, costMicroUsd);
     return (
       checkPlan(policy, totalMicroUsd, facts) ??
-      checkProfile(policy, totalMicroUsd, facts) ??
-      (facts.upperRefusal === null ? null : exceededAbove(facts.upperRefusal, costMicroUsd))
+      checkProfile(policy, totalMicroUsd) ??
+      (facts.upperRefusal === null ? null : refusedAbove(policy, facts.upperRefusal, costMicroUsd))
     );
   },
 };
@@ -36,19 +36,15 @@ function checkPlan({ planCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: numbe
   });
 }
 
-/** `safety.max_total_cost` bounds all plans of the org under the profile, so no approval in one plan raises it. */
-function checkProfile({ profileCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: number, facts: GuardFacts): Objection | null {
-  if (bound === null) return null;
-  if (facts.profileSpentMicroUsd === null) {
-    return {
-      reason: `What all plans under the profile have spent is not known. Remediation: try again.`,
-      approval: 'none',
-      limitField: bound.field,
-      exceededLevel: 'org',
-    };
-  }
-  const allMicroUsd = addMicroUsd(facts.profileSpentMicroUsd, totalMicroUsd);
-  if (allMicroUsd <= bound.value) return null;
+/**
+ * `safety.max_total_cost` bounds all plans of the org under the profile, so no approval in one plan raises it. What the others have spent
+ * is known where the money for all of them comes from; what this plan alone spends beyond it is known here.
+ */
+function checkProfile({ profileCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: number): Objection | null {
+  return bound === null || totalMicroUsd <= bound.value ? null : exceededProfile(bound, totalMicroUsd);
+}
+
+function exceededProfile(bound: Pick<Limit, 'field' | 'value'>, allMicroUsd: number): Objection {
   return exceeded(allMicroUsd, bound.value, `raise safety.${bound.field} of the profile for new plans, or lower cost`, {
     approval: 'none',
     limitField: bound.field,
@@ -56,10 +52,18 @@ function checkProfile({ profileCapMicroUsd: bound }: GuardPolicy, totalMicroUsd:
   });
 }
 
-function exceededAbove({ level, capMicroUsd, usedMicroUsd }: UpperRefusal, costMicroUsd: number): Objection {
-  const remediation = `raise the budget of the ${level}, or lower cost`;
-  return exceeded(addMicroUsd(usedMicroUsd, costMicroUsd), capMicroUsd, remediation, {
-    approval: 'none',
+/** A budget above is raised at its own level, after which the call is decided again; a human cannot grant it here. */
+function refusedAbove({ profileCapMicroUsd }: GuardPolicy, refusal: UpperRefusal, costMicroUsd: number): Objection {
+  if (refusal.kind === 'unreachable') {
+    return { reason: 'The budgets above the plan could not be asked. Remediation: try again.', approval: 'none' };
+  }
+  const { level, capMicroUsd, usedMicroUsd, window } = refusal;
+  const allMicroUsd = addMicroUsd(usedMicroUsd, costMicroUsd);
+  if (level === 'profile')
+    return exceededProfile({ field: profileCapMicroUsd?.field ?? 'max_total_cost', value: capMicroUsd }, allMicroUsd);
+  const name = window === 'total' ? `budget of the ${level}` : `${window} budget of the ${level}`;
+  return exceeded(allMicroUsd, capMicroUsd, `raise the ${name}, or lower cost`, {
+    approval: 'limit',
     limitField: `${level}_budget`,
     exceededLevel: level,
   });

@@ -65,7 +65,6 @@ export function dryRun(
       spentMicroUsd,
       reservedMicroUsd: 0,
       overrunMicroUsd: 0,
-      profileSpentMicroUsd: 0,
       upperRefusal: null,
       grants,
       tainted: false,

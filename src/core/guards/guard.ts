@@ -1,3 +1,4 @@
+import type { BudgetRefusal } from '../budget/protocol.ts';
 import type { GuardPolicy } from '../guard-policy.ts';
 import type { RiskClass, ToolCatalogue } from '../tool.ts';
 
@@ -95,13 +96,10 @@ export interface Grants {
 
 export const NO_GRANTS: Grants = { costMicroUsd: 0, calls: 0, steps: 0, seconds: 0, retries: 0 };
 
-/** A refusal that a budget node above the plan answered. */
-export interface UpperRefusal {
-  readonly level: 'session' | 'org';
-  readonly capMicroUsd: number;
-  /** Settled and reserved at that level, without the coming call. */
-  readonly usedMicroUsd: number;
-}
+/** What stands above the plan in the way of a call: a budget that is used up, or one that could not be asked. */
+export type UpperRefusal =
+  /** `usedMicroUsd`: settled and reserved there, without the coming call. */
+  ({ readonly kind: 'exceeded' } & BudgetRefusal) | { readonly kind: 'unreachable' };
 
 /** The state of the plan at the moment of the decision. */
 export interface GuardFacts {
@@ -123,9 +121,7 @@ export interface GuardFacts {
   readonly reservedMicroUsd: number;
   /** Charged beyond reservations so far. */
   readonly overrunMicroUsd: number;
-  /** Spend of all plans under the profile before this plan's own, and null when that is not known (a limit then refuses). */
-  readonly profileSpentMicroUsd: number | null;
-  /** What a budget node above refused for this call, or null. */
+  /** What a budget above the plan (session, org, all plans under the profile) said to this call, or null. */
   readonly upperRefusal: UpperRefusal | null;
   readonly grants: Grants;
   /** Whether arguments of the call derive from content that came from outside. */

@@ -129,6 +129,8 @@ export type Command =
    * the plan's own switch, which counts for itself.
    */
   | { readonly type: 'halt'; readonly by: ActorRef; readonly level: HaltLevel; readonly epoch: number | null; readonly reason: string }
+  /** A budget above the plan was raised: calls that wait for it are decided again. */
+  | { readonly type: 'retry_budget' }
   | { readonly type: 'clear_halt'; readonly by: Caller; readonly level: HaltLevel; readonly epoch: number | null }
   | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
   | {

@@ -8,7 +8,7 @@ import { err, ok, type Result } from '../result.ts';
 import type { Command, CreateCommand } from './commands.ts';
 import { advance } from './decide/advance.ts';
 import { answerApproval } from './decide/answer.ts';
-import { redecide } from './decide/calls.ts';
+import { redecide, retryBudget } from './decide/calls.ts';
 import { decideExternal, isExternalCommand, wrongExecutor } from './decide/external.ts';
 import { bindFloor, reviseGuard } from './decide/guard.ts';
 import { clearHalt, haltIssue, haltPlan } from './decide/halt.ts';
@@ -20,7 +20,7 @@ import { extendApproval, tick } from './decide/tick.ts';
 import type { LogRow } from './events.ts';
 import type { ExternalAnswer, ExternalCommand } from './external/commands.ts';
 import type { Plan } from './plan.ts';
-import { beginWork, type DecideContext, SYSTEM, type Work } from './work.ts';
+import { beginWork, type DecideContext, type Lack, SYSTEM, type Work } from './work.ts';
 
 export interface Decided {
   readonly rows: readonly LogRow[];
@@ -29,6 +29,8 @@ export interface Decided {
   readonly result: Result<null, Refusal>;
   /** What a command of an executor outside is answered, where it was not refused. */
   readonly answer?: ExternalAnswer;
+  /** Nothing was decided for want of this; to be made again with it (`DecideContext.money`). */
+  readonly lack?: Lack;
 }
 
 export function decide(plan: Plan | null, command: Command, context: DecideContext): Decided {
@@ -39,10 +41,14 @@ export function decide(plan: Plan | null, command: Command, context: DecideConte
   const work = beginWork(plan, { org: plan.org, planId: plan.id }, context);
   if (isExternalCommand(command)) {
     const answer = decideExternal(work, command);
+    const lacking = lackOf(work, plan);
+    if (lacking !== null) return lacking;
     const decided = { rows: work.rows, blobs: work.blobs, plan: work.plan() };
     return answer.ok ? { ...decided, result: ok(null), answer: answer.value } : { ...decided, result: answer };
   }
   const result = run(work, command);
+  const lacking = lackOf(work, plan);
+  if (lacking !== null) return lacking;
   // Several answers in one message count together or not at all: only that they were refused is kept.
   if (!result.ok && command.type === 'message' && command.answers.length > 1) {
     const instead = beginWork(plan, { org: plan.org, planId: plan.id }, context);
@@ -52,6 +58,22 @@ export function decide(plan: Plan | null, command: Command, context: DecideConte
     return { rows: instead.rows, blobs: instead.blobs, plan: instead.plan(), result };
   }
   return { rows: work.rows, blobs: work.blobs, plan: work.plan(), result };
+}
+
+/** A decision that lacks money changes nothing. Whoever cannot wait for it is told to come again. */
+function lackOf(work: Work, plan: Plan): Decided | null {
+  const lack = work.lack();
+  return lack === null ? null : { rows: [], blobs: new Map(), plan, result: err(budgetBusy(plan)), lack };
+}
+
+/** "Budget busy": says nothing of whether a budget is used up. */
+function budgetBusy(plan: Plan): Refusal {
+  return {
+    kind: 'unavailable',
+    message: 'the budgets above the plan are busy; try again',
+    retryAfterSeconds: 1,
+    details: { plan_id: plan.id },
+  };
 }
 
 /** Creating is done once: the same again answers the plan that is there. */
@@ -114,6 +136,9 @@ function run(work: Work, command: Exclude<Command, CreateCommand | ExternalComma
       return haltPlan(work, command);
     case 'clear_halt':
       return clearHalt(work, command);
+    case 'retry_budget':
+      retryBudget(work);
+      return ok(null);
   }
 }
 

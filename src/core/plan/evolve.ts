@@ -2,10 +2,11 @@
  * The fold: `evolve(plan, row)` never refuses and reads nothing but its arguments, so replaying a log gives the state (design invariant 3).
  * `waiting` is derived here and nowhere else: a live plan waits exactly while something is pending.
  */
-import { canonicalJson, type JsonValue } from '../json.ts';
+import { type Day, dayOfInstant } from '../budget/window.ts';
+import { canonicalJson } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
-import type { EventBodies, LogRow, Move } from './events.ts';
+import type { Charge, EventBodies, LogRow, Move } from './events.ts';
 import { checkRecorded, countCall, imported, settledOutside } from './external/evolve.ts';
 import { NO_EXTERNAL_STATE } from './external/external.ts';
 import { type Approval, type Call, type FinishedStep, type HaltWord, type Plan, pendingApprovals, type Step, type Stored } from './plan.ts';
@@ -95,11 +96,11 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'decision_made':
       return inStep({ ...plan, decisions: [...plan.decisions, row.data.decision] }, row.data.step, row.data.cursor);
     case 'call_decided':
-      return callDecided(plan, row.data, row.seq);
+      return callDecided(plan, row.data, row);
     case 'call_sent':
       return withCall(plan, row.data.call_id, (call) => ({ ...call, status: 'sent' }));
     case 'call_settled':
-      return callSettled(plan, row.data);
+      return callSettled(plan, row.data, dayOfInstant(row.at));
     case 'message_said':
       return inStep({ ...plan, messages: [...plan.messages, row.data.message] }, row.data.step, row.data.cursor);
     case 'artifact_produced':
@@ -160,7 +161,7 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'plan_cancelled':
       return moved({ ...plan, cancelReason: row.data.reason }, row.data.to);
     case 'check_recorded':
-      return checkRecorded(plan, row.data);
+      return checkRecorded(plan, row.data, dayOfInstant(row.at));
     case 'session_associated':
       return { ...plan, sessionId: row.data.session_id };
     case 'imported':
@@ -259,7 +260,7 @@ function supersede(plan: Plan): Plan {
   return { ...plan, decisions: plan.decisions.map((each) => (each.parentId === null ? each : { ...each, superseded: true })) };
 }
 
-function callDecided(plan: Plan, data: Body<'call_decided'>, seq: number): Plan {
+function callDecided(plan: Plan, data: Body<'call_decided'>, { seq, at }: Pick<LogRow, 'seq' | 'at'>): Plan {
   let next = data.step !== undefined ? inStep(plan, data.step, data.cursor ?? plan.cursor) : countCall(plan, data.call);
   const call = startedOutside(data, seq);
   next = {
@@ -272,7 +273,10 @@ function callDecided(plan: Plan, data: Body<'call_decided'>, seq: number): Plan 
     ...next,
     callsInStep: next.callsInStep + 1,
     callsInInvocation: next.callsInInvocation + 1,
-    ledger: valueOr(reserve(next.ledger, null, reservationId(call), data.reserved_micro_usd), next.ledger),
+    ledger: valueOr(
+      reserve(next.ledger, null, { id: reservationId(call), amountMicroUsd: data.reserved_micro_usd, day: dayOfInstant(at) }),
+      next.ledger,
+    ),
   };
 }
 
@@ -291,11 +295,11 @@ function callNumber(id: string): number {
   return Number(id.slice(1));
 }
 
-function callSettled(plan: Plan, data: Body<'call_settled'>): Plan {
+function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
   const { charge } = data;
   let next = plan;
   if (charge !== null) {
-    next = { ...next, ledger: charged(next.ledger, charge.id, charge.reported, charge.charged_micro_usd) };
+    next = { ...next, ledger: charged(next.ledger, charge, day) };
   } else if (data.outcome !== 'unknown') {
     next = { ...next, ledger: valueOr(release(next.ledger, `${data.call_id}.${data.attempt}`), next.ledger) };
   }
@@ -442,9 +446,9 @@ function stepOfGrant(plan: Plan, approvalId: string): number {
   return (id === undefined ? undefined : plan.calls[id]?.step) ?? plan.stepsUsed;
 }
 
-function charged(ledger: PlanLedger, id: string, reported: JsonValue, chargedMicroUsd: number): PlanLedger {
-  const settled = settle(ledger, id, reported);
-  return settled.ok ? settled.value.ledger : chargeLate(ledger, chargedMicroUsd);
+function charged(ledger: PlanLedger, charge: Charge, day: Day): PlanLedger {
+  const settled = settle(ledger, charge.id, charge.reported);
+  return settled.ok ? settled.value.ledger : chargeLate(ledger, charge.charged_micro_usd, day);
 }
 
 /** The answer to an actor's question becomes the result of its step. */

@@ -1,6 +1,10 @@
 import { holdsSecret } from '../audit/mask.ts';
+import type { BudgetRefusal } from '../budget/protocol.ts';
+import { dayOfInstant } from '../budget/window.ts';
 import type { Sha256 } from '../digest.ts';
+import type { UpperRefusal } from '../guards/guard.ts';
 import { canonicalJson, type JsonValue } from '../json.ts';
+import { usedOn } from '../ledger.ts';
 import type { ToolCatalogue } from '../tool.ts';
 import { chainRow, genesisHash } from './chain.ts';
 import type { EventBodies, EventType, LogRow, PlanEvent } from './events.ts';
@@ -13,6 +17,36 @@ export interface DecideContext {
   readonly now: string;
   readonly sha256: Sha256;
   readonly catalogue: ToolCatalogue;
+  readonly money: MoneyAbove;
+}
+
+/**
+ * What the budgets above the plan (session, org, profile) let one decision reserve. The decision asks nobody: where this is not enough it
+ * says how much it lacks, is not committed, and is made again once that was asked for.
+ */
+export interface MoneyAbove {
+  /** May be reserved today beyond what is reserved already. */
+  readonly freeMicroUsd: number;
+  /** It was asked for so much, and this was the answer; anything as large is refused. */
+  readonly refused: { readonly needMicroUsd: number; readonly refusal: BudgetRefusal } | null;
+  /** Nobody could be asked, and the decision cannot wait: what is not covered is refused. */
+  readonly isUnreachable: boolean;
+  /** Whether any cap above is set, so that every price has to be known; null: not known yet. */
+  readonly isLimited: boolean | null;
+}
+
+/** For a plan above which nothing is limited. */
+export const NO_LIMIT_ABOVE: MoneyAbove = {
+  freeMicroUsd: Number.MAX_SAFE_INTEGER,
+  refused: null,
+  isUnreachable: false,
+  isLimited: false,
+};
+
+/** What a decision would have needed to know or to hold. */
+export interface Lack {
+  /** To reserve in all, today. */
+  readonly needMicroUsd: number;
 }
 
 /** Values above this size, as canonical JSON, are kept as blobs beside the log. An event's body stays below 64 kB with room for several. */
@@ -34,13 +68,22 @@ export interface Work {
   /** In the row if it is short and holds no secret, else as a blob: a secret is not written into the log (core/audit/mask.ts). */
   store<T extends JsonValue>(value: T): Stored<T>;
   storeBytes(bytes: Uint8Array): string;
+  /** What the budgets above say to reserving so much more in this decision; null: it is covered, or it is noted in `lack`. */
+  refusalAbove(costMicroUsd: number): UpperRefusal | null;
+  /** Whether any cap above is set. Not known counts as set, and is noted in `lack`. */
+  isLimitedAbove(): boolean;
+  /** What was missing: then nothing of this decision may be committed. */
+  lack(): Lack | null;
 }
 
 /** The plan itself, where no person or agent is behind an event. */
 export const SYSTEM: ActorRef = { kind: 'system', id: 'plan' };
 
 export function beginWork(plan: Plan | null, identity: { readonly org: string; readonly planId: string }, context: DecideContext): Work {
-  const { sha256, now: at } = context;
+  const { sha256, now: at, money } = context;
+  const today = dayOfInstant(at);
+  const usedBefore = plan === null ? 0 : usedOn(plan.ledger, today);
+  let lackMicroUsd: number | null = null;
   const rows: LogRow[] = [];
   const blobs = new Map<string, Uint8Array>();
   let current = plan;
@@ -74,5 +117,21 @@ export function beginWork(plan: Plan | null, identity: { readonly org: string; r
         : { blob: storeBytes(bytes), bytes: bytes.byteLength };
     },
     storeBytes,
+    refusalAbove: (costMicroUsd) => {
+      if (costMicroUsd === 0) return null;
+      const usedNow = current === null ? 0 : usedOn(current.ledger, today);
+      const needMicroUsd = usedNow - usedBefore + costMicroUsd;
+      if (needMicroUsd <= money.freeMicroUsd) return null;
+      const { refused } = money;
+      if (refused !== null && needMicroUsd >= refused.needMicroUsd) return { kind: 'exceeded', ...refused.refusal };
+      if (money.isUnreachable) return { kind: 'unreachable' };
+      lackMicroUsd = Math.max(lackMicroUsd ?? 0, needMicroUsd);
+      return null;
+    },
+    isLimitedAbove: () => {
+      if (money.isLimited === null && !money.isUnreachable) lackMicroUsd ??= 0;
+      return money.isLimited ?? true;
+    },
+    lack: () => (lackMicroUsd === null ? null : { needMicroUsd: lackMicroUsd }),
   };
 }

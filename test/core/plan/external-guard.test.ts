@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/core/plan/decide.ts';
 import type { AuthorizationAnswer } from '../../../src/core/plan/external/commands.ts';
+import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, sha256 } from './plan-driver.ts';
 
 function open(options: PlanOptions = {}): PlanDriver {
@@ -13,7 +14,7 @@ function open(options: PlanOptions = {}): PlanDriver {
 function ask(driver: PlanDriver, toolName = 'own.tool'): AuthorizationAnswer {
   const request = { toolName, arguments: {}, isWrite: false, costUsd: 0.5, step: null, operation: null, idempotencyKey: null };
   const command = { type: 'authorize', by: AGENT.actor, request } as const;
-  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE });
+  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
   const done = driver.do(command);
   if (!done.ok || answer === undefined) throw new Error(done.ok ? 'no answer' : done.error.message);
   return answer as AuthorizationAnswer;

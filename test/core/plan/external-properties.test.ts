@@ -12,6 +12,7 @@ import { replay } from '../../../src/core/plan/evolve.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, CheckRequest } from '../../../src/core/plan/external/commands.ts';
 import { AUTHORIZATION_TTL_MS, isHeld, openAuthorizations } from '../../../src/core/plan/external/external.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
+import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, BOSS, CATALOGUE, createCommand, OPERATOR, PLAN_ID, PlanDriver, profileOf, sha256 } from './plan-driver.ts';
 import { Witness } from './plan-invariants.ts';
 
@@ -273,7 +274,7 @@ function play(given: History): PlanDriver {
   const asked = new Map<string, AuthorizeRequest>();
   const run = (command: Command): void => {
     const before = driver.rows.length;
-    const twin = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE });
+    const twin = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
     const result = driver.do(command);
     const written = driver.rows.slice(before);
     if (!isDeepStrictEqual(twin.rows, written) || !isDeepStrictEqual(twin.result, result)) expect(twin.rows).toEqual(written);

@@ -8,6 +8,7 @@ import {
   REMEMBERED_DECISIONS,
 } from '../../../src/core/plan/external/external.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
+import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, refusalOf, sha256 } from './plan-driver.ts';
 
 const by = AGENT.actor;
@@ -35,7 +36,7 @@ function ask(driver: PlanDriver, request: Partial<AuthorizeRequest> = {}): Autho
       ...request,
     },
   } as const;
-  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE });
+  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
   const done = driver.do(command);
   if (!done.ok || answer === undefined) throw new Error(done.ok ? 'no answer' : done.error.message);
   return answer as AuthorizationAnswer;

@@ -26,6 +26,7 @@ import type { EventType, LogRow } from '../../../src/core/plan/events.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { type Approval, type Call, type Plan, type ProjectRef, pendingApprovals } from '../../../src/core/plan/plan.ts';
 import type { Proposal, ProposedCall } from '../../../src/core/plan/proposal.ts';
+import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
 import type { Result } from '../../../src/core/result.ts';
@@ -263,7 +264,7 @@ export class PlanDriver {
   }
 
   do(command: Command): Result<null, Refusal> {
-    const decided = decide(this.current, command, { now: this.now, sha256, catalogue: CATALOGUE });
+    const decided = decide(this.current, command, { now: this.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
     this.rows.push(...decided.rows);
     this.current = decided.plan;
     return decided.result;

@@ -5,6 +5,7 @@ import { genesisHash, verifyChain } from '../../../src/core/plan/chain.ts';
 import { decide } from '../../../src/core/plan/decide.ts';
 import type { LogRow } from '../../../src/core/plan/events.ts';
 import { replay } from '../../../src/core/plan/evolve.ts';
+import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { CATALOGUE, createCommand, PLAN_ID, PlanDriver, sha256 } from './plan-driver.ts';
 import { commandOf, type History, history } from './plan-histories.ts';
 import { Witness } from './plan-invariants.ts';
@@ -18,7 +19,7 @@ function play(given: History): PlanDriver {
   const witness = new Witness();
   const run = (command: Parameters<PlanDriver['do']>[0]): void => {
     const before = driver.rows.length;
-    const context = { now: driver.now, sha256, catalogue: CATALOGUE };
+    const context = { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE };
     const twin = decide(driver.current, command, context);
     const result = driver.do(command);
     const written = driver.rows.slice(before);

@@ -73,7 +73,6 @@ export function factsOf(rest: Partial<GuardFacts> = {}): GuardFacts {
     spentMicroUsd: 0,
     reservedMicroUsd: 0,
     overrunMicroUsd: 0,
-    profileSpentMicroUsd: 0,
     upperRefusal: null,
     grants: NO_GRANTS,
     tainted: false,

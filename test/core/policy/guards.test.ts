@@ -295,23 +295,34 @@ describe('budget', () => {
   );
 
   it('refuses at the level above that refused, naming it, but the plan first', () => {
-    const upperRefusal = { level: 'session', capMicroUsd: 1_000_000, usedMicroUsd: 900_000 } as const;
+    const upperRefusal = { kind: 'exceeded', level: 'session', capMicroUsd: 1_000_000, usedMicroUsd: 900_000, window: 'total' } as const;
     expect(spend(0, 300_000, null, { upperRefusal })).toMatchObject({
       exceededLevel: 'session',
-      approval: 'none',
+      approval: 'limit',
       reason: 'Budget cap exceeded: $1.20 > $1.00. Remediation: raise the budget of the session, or lower cost.',
     });
     expect(spend(0, 300_000, limit(0), { upperRefusal })).toMatchObject({ exceededLevel: 'plan' });
   });
 
-  it('bounds all plans under the profile, and refuses when their spend is not known', () => {
+  it('bounds all plans under the profile: what this one spends, and what the others have, which no approval raises', () => {
     const profileCapMicroUsd = limit(1_000_000, 'max_total_cost');
-    const under = (profileSpentMicroUsd: number | null) =>
-      first({ profileCapMicroUsd }, requestOf('read_file', { costMicroUsd: 100_000 }), { profileSpentMicroUsd });
-    expect(under(900_000)).toBeNull();
-    expect(under(900_001)).toMatchObject({ exceededLevel: 'org', approval: 'none' });
-    expect(under(null)).toMatchObject({ allowed: false, approval: 'none' });
-    expect(first({}, requestOf('read_file', { costMicroUsd: 1 }), { profileSpentMicroUsd: null })).toBeNull();
+    const request = requestOf('read_file', { costMicroUsd: 100_000 });
+    expect(first({ profileCapMicroUsd }, request, { spentMicroUsd: 900_000 })).toBeNull();
+    expect(first({ profileCapMicroUsd }, request, { spentMicroUsd: 900_001 })).toMatchObject({ exceededLevel: 'org', approval: 'none' });
+    const upperRefusal = { kind: 'exceeded', level: 'profile', capMicroUsd: 1_000_000, usedMicroUsd: 950_000, window: 'total' } as const;
+    expect(first({ profileCapMicroUsd }, request, { upperRefusal })).toMatchObject({
+      limitField: 'max_total_cost',
+      exceededLevel: 'org',
+      approval: 'none',
+      reason: 'Budget cap exceeded: $1.05 > $1.00. Remediation: raise safety.max_total_cost of the profile for new plans, or lower cost.',
+    });
+  });
+
+  it('refuses when the budgets above could not be asked, and never says that they are used up', () => {
+    const refused = spend(0, 1, null, { upperRefusal: { kind: 'unreachable' } });
+    expect(refused).toMatchObject({ allowed: false, approval: 'none' });
+    expect(refused?.reason).toBe('The budgets above the plan could not be asked. Remediation: try again.');
+    expect(refused).not.toHaveProperty('exceededLevel');
   });
 });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { effectiveLimit, type Limit } from '../../../src/core/guard-policy.ts';
 import {
-  chargeLate,
+  chargeLate as chargeLateOn,
   dueWarning,
   EMPTY_LEDGER,
   grant,
@@ -11,13 +11,19 @@ import {
   type PlanLedger,
   release,
   remaining,
-  reserve,
   reservedMicroUsd,
+  reserve as reserveOn,
   settle,
   spentMicroUsd,
+  usedOn,
   utilisation,
 } from '../../../src/core/ledger.ts';
 import { parseCostUsd } from '../../../src/core/money.ts';
+
+const DAY = '2026-11-03';
+const reserve = (ledger: PlanLedger, cap: Limit | null, id: string, amountMicroUsd: number) =>
+  reserveOn(ledger, cap, { id, amountMicroUsd, day: DAY });
+const chargeLate = (ledger: PlanLedger, amountMicroUsd: number) => chargeLateOn(ledger, amountMicroUsd, DAY);
 
 const usd = (amount: number): number => {
   const parsed = parseCostUsd(amount);
@@ -301,4 +307,16 @@ it('keeps settled, each charge up to its reservation, within the cap while the c
     ),
     { numRuns: 2000 },
   );
+});
+
+describe('days', () => {
+  it('counts a charge, overruns included, on the day on which it was reserved, and a late one on the day it came', () => {
+    const held = must(reserveOn(EMPTY_LEDGER, null, { id: 'a', amountMicroUsd: 100, day: '2026-11-03' }));
+    const both = must(reserveOn(held, null, { id: 'b', amountMicroUsd: 10, day: '2026-11-04' }));
+    expect([usedOn(both, '2026-11-03'), usedOn(both, '2026-11-04'), usedOn(both, '2026-11-05')]).toEqual([100, 10, 0]);
+    const settled = must(settle(both, 'a', 0.00015)).ledger;
+    expect(settled.days).toEqual([{ day: '2026-11-03', chargedMicroUsd: 150 }]);
+    expect(usedOn(must(release(settled, 'b')), '2026-11-04')).toBe(0);
+    expect(usedOn(chargeLateOn(settled, 7, '2026-11-05'), '2026-11-05')).toBe(7);
+  });
 });

@@ -101,6 +101,8 @@ function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, ans
 function grantIssue(approval: Approval, grant: Grant, context: { readonly approval_id: string }): Refusal | null {
   if (approval.kind !== 'limit') return invalidField('grant', 'only an approval of kind limit takes a grant', context);
   const expected = Object.keys(approval.suggestedGrant ?? {});
+  if (expected.length === 0)
+    return invalidField('grant', 'the budget that was reached is raised at its own level; this approval only tries again', context);
   const given = Object.entries(grant);
   const [name, amount] = given[0] ?? [];
   if (given.length !== 1 || name !== expected[0])
@@ -139,7 +141,10 @@ function follow(work: Work, by: Caller, approval: Approval, answer: Answer, gran
       openGateIfDue(work);
       return;
     case 'limit':
-      if (approved && grant !== null) {
+      if (approved && grant === null) {
+        // A budget above the plan: looked at again, and refused again unless it was raised where it belongs.
+        redecideHeld(work, approval.callIds);
+      } else if (approved && grant !== null) {
         work.emit('limit_granted', by.actor, {
           approval_id: approval.id,
           grant,

@@ -4,7 +4,7 @@
  */
 import { digestOf } from '../../digest.ts';
 import { evaluateGate } from '../../gates.ts';
-import type { GuardFacts, GuardVerdict } from '../../guards/guard.ts';
+import type { GuardFacts, GuardVerdict, UpperRefusal } from '../../guards/guard.ts';
 import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
 import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
 import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
@@ -12,7 +12,7 @@ import { isWriteClass } from '../../tool.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
 import { isExternal } from '../external/external.ts';
-import { type Call, type Grant, haltOf, type Plan, pendingApprovals, type Step } from '../plan.ts';
+import { type Approval, type Call, type Grant, haltOf, type Plan, pendingApprovals, type Step } from '../plan.ts';
 import type { ProposedCall } from '../proposal.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { askForOutside, withDeadline } from './ask-for-outside.ts';
@@ -47,6 +47,24 @@ export function redecide(work: Work, callIds: readonly string[]): void {
   if (calls.length > 0) decideCalls(work, calls, null);
 }
 
+/** A budget above was raised: what was held by it is decided again. Nothing else is touched. */
+export function retryBudget(work: Work): void {
+  for (const approval of pendingApprovals(work.plan())) {
+    if (!isHeldAbove(approval)) continue;
+    work.emit('approval_closed', SYSTEM, { approval_id: approval.id, status: 'revoked', reason: 'a budget above the plan was raised' });
+    redecide(
+      work,
+      approval.callIds.filter((id) => work.plan().calls[id]?.status === 'asked'),
+    );
+  }
+  openGateIfDue(work);
+}
+
+/** Whether calls wait for a budget of the session or the org: nobody can grant it in the plan. */
+function isHeldAbove({ kind, guard, suggestedGrant }: Approval): boolean {
+  return kind === 'limit' && guard === 'budget_cap' && suggestedGrant === null;
+}
+
 interface BatchStart {
   readonly step: Step;
   readonly cursor: Plan['cursor'];
@@ -57,18 +75,13 @@ export type Ruling = { readonly call: Call; readonly report: GuardReport; readon
 
 /** All guards for each call in order, then the gate; everything that follows from it is in the same commit. */
 export function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | null): void {
-  const rulings = rule(work, calls, start);
   const plan = work.plan();
+  const rulings = ruleWithMoney(work, calls, start);
   const asks = rulings.filter((each) => each.kind === 'call' || each.kind === 'limit');
   const firstAsk = asks[0]?.report.first;
-  const clean = rulings.filter((each) => each.kind === 'ok' && !each.call.gatePassed);
   const gate = callGate(plan);
   const threshold = plan.policy.thresholds[gate];
-  const lowest = clean
-    .map((each) => each.call.confidence)
-    .reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
-  const gateSays =
-    clean.length === 0 ? 'proceed' : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
+  const { lowest, says: gateSays } = judgeGate(plan, rulings);
   const doomed = plan.policy.unattended && (asks.length > 0 || gateSays === 'fail');
 
   let begin = start;
@@ -148,38 +161,71 @@ function callGate(plan: Plan): 'edit_code' | 'execute_command' {
   return plan.phase === 'strategize' ? 'edit_code' : 'execute_command';
 }
 
+/** What the batch's gate says, at the lowest confidence among the calls that no guard refused and no human let pass. */
+function judgeGate(plan: Plan, rulings: readonly Ruling[]) {
+  const clean = rulings.filter((each) => each.kind === 'ok' && !each.call.gatePassed);
+  const lowest = clean
+    .map((each) => each.call.confidence)
+    .reduce((a, b) => (a === null || b === null ? null : b.value < a.value ? b : a), clean[0]?.call.confidence ?? null);
+  const threshold = plan.policy.thresholds[callGate(plan)];
+  const says =
+    clean.length === 0
+      ? ('proceed' as const)
+      : evaluateGate({ threshold, confidence: lowest?.value ?? null, unattended: plan.policy.unattended });
+  return { lowest, says };
+}
+
+/** The guards, and for those calls that would run now and cost something also the budgets above the plan. */
+function ruleWithMoney(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
+  const rulings = rule(work, calls, start, NOTHING_RUNS);
+  const passes = judgeGate(work.plan(), rulings).says === 'proceed';
+  const runs = new Set(rulings.flatMap(({ kind, call }) => (kind === 'ok' && (passes || call.gatePassed) ? [call.id] : [])));
+  const costs = calls.some((call) => call.estimateMicroUsd > 0 && runs.has(call.id));
+  return costs ? rule(work, calls, start, runs) : rulings;
+}
+
+const NOTHING_RUNS: ReadonlySet<string> = new Set();
+
 /** Guards for each call in order; what is allowed counts for the next one. */
-function rule(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
+function rule(work: Work, calls: readonly Call[], start: BatchStart | null, runs: ReadonlySet<string>): readonly Ruling[] {
   const plan = work.plan();
   const outsideStep = isExternal(plan) ? calls[0]?.step : undefined;
   const facts = factsOf(plan, work.context.now, outsideStep ?? start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
   let callsInStep = start !== null && start.step.number !== plan.step?.number ? 0 : facts.callsInStep;
   let callsInInvocation = plan.callsInInvocation;
   let reserved = reservedMicroUsd(plan.ledger);
+  let fromAbove = 0;
   return calls.map((call) => {
-    const report = evaluateGuards(
-      plan.policy,
-      {
-        toolName: call.named,
-        catalogue: work.context.catalogue,
-        unknownTools: isExternal(plan) ? 'accept' : 'refuse',
-        riskClass: call.riskClass,
-        costMicroUsd: call.external?.isPriceKnown === false && hasCap(plan) ? null : call.estimateMicroUsd,
-        skillCategory: null,
-        operation: call.external?.operation ?? null,
-        protectedPaths: call.protectedPaths,
-        hosts: call.hosts ?? null,
-        changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
-      },
-      {
-        ...facts,
-        callsInStep,
-        callsInInvocation,
-        reservedMicroUsd: reserved,
-        retriesOfCall: call.attempt - 1,
-        approvedGuards: new Map(Object.entries(call.overridden)),
-      },
-    );
+    const evaluate = (upperRefusal: UpperRefusal | null): GuardReport =>
+      evaluateGuards(
+        plan.policy,
+        {
+          toolName: call.named,
+          catalogue: work.context.catalogue,
+          unknownTools: isExternal(plan) ? 'accept' : 'refuse',
+          riskClass: call.riskClass,
+          costMicroUsd: call.external?.isPriceKnown === false && isLimited(work, plan) ? null : call.estimateMicroUsd,
+          skillCategory: null,
+          operation: call.external?.operation ?? null,
+          protectedPaths: call.protectedPaths,
+          hosts: call.hosts ?? null,
+          changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
+        },
+        {
+          ...facts,
+          callsInStep,
+          callsInInvocation,
+          reservedMicroUsd: reserved,
+          retriesOfCall: call.attempt - 1,
+          approvedGuards: new Map(Object.entries(call.overridden)),
+          upperRefusal,
+        },
+      );
+    const own = evaluate(null);
+    const above = own.allowed && runs.has(call.id) ? work.refusalAbove(fromAbove + call.estimateMicroUsd) : null;
+    // The node above knows nothing yet of the calls of this batch that come before.
+    const report =
+      above === null ? own : evaluate(above.kind === 'exceeded' ? { ...above, usedMicroUsd: above.usedMicroUsd + fromAbove } : above);
     const issues = start?.issues.get(call.id) ?? [];
     if (issues.length > 0 && report.guard !== 'tool') {
       return {
@@ -192,9 +238,12 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null): rea
       callsInStep += 1;
       callsInInvocation += 1;
       reserved = addMicroUsd(reserved, call.estimateMicroUsd);
+      if (runs.has(call.id)) fromAbove = addMicroUsd(fromAbove, call.estimateMicroUsd);
       return { call, report, kind: 'ok' };
     }
-    return { call, report, kind: report.approval === 'none' ? 'refused' : report.approval };
+    // An executor outside asks again by itself once the budget above was raised.
+    const isFinal = report.approval === 'none' || (above !== null && isExternal(plan));
+    return { call, report, kind: isFinal ? 'refused' : (report.approval as 'call' | 'limit') };
   });
 }
 
@@ -211,7 +260,6 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
     spentMicroUsd: plan.ledger.settledMicroUsd,
     reservedMicroUsd: reservedMicroUsd(plan.ledger),
     overrunMicroUsd: plan.ledger.overrunMicroUsd,
-    profileSpentMicroUsd: 0,
     upperRefusal: null,
     grants: {
       costMicroUsd: plan.ledger.grantedMicroUsd,
@@ -226,9 +274,9 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
   };
 }
 
-/** Whether money is limited at all: then a price has to be known. */
-function hasCap({ policy }: Plan): boolean {
-  return policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null;
+/** Whether money is limited at any level: then a price has to be known. */
+function isLimited(work: Work, { policy }: Plan): boolean {
+  return policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null || work.isLimitedAbove();
 }
 
 /** Time in which the plan has worked, up to `now`. */
@@ -357,9 +405,11 @@ export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   });
 }
 
-/** The smallest grant that lets everything behind the limit run, together with what is cleared and waits for its gate. */
-function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[]): Grant {
-  const { actual = 0, limit = 0 } = first;
+/** The smallest grant that lets everything behind the limit run, together with what is cleared and waits for its gate. Null: nothing here can be granted. */
+function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[]): Grant | null {
+  const { actual = 0, limit = 0, exceededLevel = 'plan' } = first;
+  // It is raised at its own level; the plan only goes on then.
+  if (exceededLevel !== 'plan') return null;
   const cleared = (plan.step?.callIds ?? []).flatMap((id) => plan.calls[id] ?? []).filter((call) => call.status === 'cleared');
   switch (first.guard) {
     case 'budget_cap': {

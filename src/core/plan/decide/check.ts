@@ -5,7 +5,7 @@
 import { actorCallsGuard } from '../../guards/actor-calls.ts';
 import { budgetGuard } from '../../guards/budget.ts';
 import { confirmationGuard } from '../../guards/confirmation.ts';
-import type { Guard, GuardFacts, GuardRequest, GuardVerdict } from '../../guards/guard.ts';
+import type { Guard, GuardFacts, GuardRequest, GuardVerdict, UpperRefusal } from '../../guards/guard.ts';
 import { evaluateWith } from '../../guards/guards.ts';
 import { retryLimitGuard } from '../../guards/retry-limit.ts';
 import { stepLimitGuard } from '../../guards/step-limit.ts';
@@ -54,7 +54,14 @@ export function checkGuard(work: Work, { by, request }: ExternalCommands['check'
   return ok({ allowed, reason, exceededLevel: verdict.exceededLevel ?? null });
 }
 
-function judge(work: Work, plan: Plan, { guard, facts, request }: Question): GuardVerdict {
+function judge(work: Work, plan: Plan, question: Question): GuardVerdict {
+  const own = judgeWith(work, plan, question, null);
+  const costMicroUsd = question.request?.costMicroUsd ?? 0;
+  const above = own.allowed ? work.refusalAbove(costMicroUsd) : null;
+  return above === null ? own : judgeWith(work, plan, question, above);
+}
+
+function judgeWith(work: Work, plan: Plan, { guard, facts, request }: Question, upperRefusal: UpperRefusal | null): GuardVerdict {
   const report = evaluateWith(
     [guard],
     plan.policy,
@@ -70,7 +77,7 @@ function judge(work: Work, plan: Plan, { guard, facts, request }: Question): Gua
       changesOutside: false,
       ...request,
     },
-    { ...factsOf(plan, work.context.now, Math.max(1, plan.stepsUsed)), ...facts },
+    { ...factsOf(plan, work.context.now, Math.max(1, plan.stepsUsed)), ...facts, upperRefusal },
   );
   const [verdict] = report.verdicts;
   if (verdict === undefined) throw new Error('a guard gave no verdict');

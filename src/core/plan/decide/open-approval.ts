@@ -23,7 +23,7 @@ export interface ApprovalRequest {
   readonly threshold?: number;
   readonly confidence?: Confidence | null;
   readonly estimateMicroUsd?: number;
-  readonly suggestedGrant?: Grant;
+  readonly suggestedGrant?: Grant | null;
   readonly step?: Step;
   readonly cursor?: JsonValue;
 }

@@ -1,4 +1,6 @@
 /** The part of the fold that only external plans have. Total, like the rest of it. */
+import type { Day } from '../../budget/window.ts';
+import { chargeAtOnce } from '../../ledger.ts';
 import { addMicroUsd } from '../../money.ts';
 import type { EventBodies } from '../events.ts';
 import { type Approval, type Call, type Plan, pendingApprovals } from '../plan.ts';
@@ -53,15 +55,18 @@ function keptApprovals({ approvals }: Plan, referenced: ReadonlySet<string>): re
 }
 
 /** What a check recorded: a step that was begun, a cost that was spent. */
-export function checkRecorded(plan: Plan, data: EventBodies['check_recorded']): Plan {
+export function checkRecorded(plan: Plan, data: EventBodies['check_recorded'], day: Day): Plan {
   return {
     ...plan,
     stepsUsed: Math.max(plan.stepsUsed, data.steps_used ?? 0),
-    ledger: { ...plan.ledger, settledMicroUsd: addMicroUsd(plan.ledger.settledMicroUsd, data.charged_micro_usd ?? 0) },
+    ledger: chargeAtOnce(plan.ledger, data.charged_micro_usd ?? 0, day),
   };
 }
 
-/** Counters only grow. What was spent elsewhere beyond the cap of this plan is overrun here: it blocks until it is covered. */
+/**
+ * Counters only grow. What was spent elsewhere beyond the cap of this plan is overrun here: it blocks until it is covered. It counts
+ * against the plan alone: no budget of a session or an org here has ever reserved it.
+ */
 export function imported(plan: Plan, data: EventBodies['imported']): Plan {
   const { ledger } = plan;
   const { guards } = data;

@@ -5,7 +5,7 @@
 import type { SignedHead } from '../core/audit/head.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
-import type { LogVerdict } from '../core/plan/chain.ts';
+import type { LogDamage, LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
@@ -361,7 +361,8 @@ export type OutsideCommand = Extract<
       | 'revise_guard'
       | 'apply_floor'
       | 'halt'
-      | 'clear_halt';
+      | 'clear_halt'
+      | 'retry_budget';
   }
 >;
 
@@ -395,9 +396,14 @@ export interface PlanHeads {
   readonly hash: string;
   /** Oldest first; empty where the deployment does not sign. */
   readonly signed: readonly SignedHead[];
+  /** Why the plan acts on its log no more; then `seq` and `hash` are those of the last row that can be read. */
+  readonly damage: LogDamage | null;
 }
 
-/** One plan's object. An id that the org does not have answers null everywhere and stores nothing. */
+/**
+ * One plan's object. An id that the org does not have answers null everywhere and stores nothing. One whose log is damaged answers
+ * `verify`, `log` and `heads`; everything else of it is refused or throws `LogDamaged`.
+ */
 export interface PlanPort {
   /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
   create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>>;
@@ -430,6 +436,17 @@ export interface Plans {
 }
 
 /* ------------------------------------------------------------------ failure of a port */
+
+/** What was asked of a plan whose log is damaged. The edges answer it as the refusal that it carries: repeating the call changes nothing. */
+export class LogDamaged extends Error {
+  override readonly name = 'LogDamaged';
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.message);
+    this.refusal = refusal;
+  }
+}
 
 /**
  * The store behind a port did not answer, or answered that it cannot now. Nothing is known about whether a write took place, so every

@@ -17,6 +17,7 @@ import { invalidState, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
+import { readListed } from './read-listed.ts';
 import { sendMessage } from './send-message.ts';
 import type { Services } from './services.ts';
 import { eventsOf, isSettled, statusEventOf, taskOf } from './task-view.ts';
@@ -112,9 +113,9 @@ async function list(params: OperationParams['list'], call: StandardContext, serv
     ...(params.pageToken === undefined ? {} : { pageToken: params.pageToken }),
   });
   if (!page.ok) return page;
-  const snapshots = await Promise.all(page.value.rows.map((row) => services.plans.plan(org, row.planId).read()));
-  const tasks = snapshots.flatMap((snapshot) =>
-    snapshot === null ? [] : [taskOf(snapshot, { historyLength: params.historyLength, includeArtifacts: params.includeArtifacts })],
+  const snapshots = await readListed(page.value.rows, services);
+  const tasks = snapshots.map((snapshot) =>
+    taskOf(snapshot, { historyLength: params.historyLength, includeArtifacts: params.includeArtifacts }),
   );
   return ok({ tasks, nextPageToken: page.value.nextPageToken, pageSize: params.pageSize, totalSize: page.value.totalSize });
 }

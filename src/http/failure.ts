@@ -1,4 +1,4 @@
-import { StorageUnavailable } from '../app/ports.ts';
+import { LogDamaged, StorageUnavailable } from '../app/ports.ts';
 import type { Refusal } from '../core/refusal.ts';
 
 /** Why there is no result: a refusal, or a bug of ours of which a caller learns only the id of its log entry. */
@@ -21,6 +21,7 @@ export interface FailureContext {
 
 /** What is told of something that was thrown. Its cause goes to the log and nowhere else. */
 export function failureOf(error: unknown, { report, newId, called }: FailureContext): Failure {
+  if (error instanceof LogDamaged) return error.refusal;
   if (error instanceof StorageUnavailable) {
     report({ event: 'storage_unavailable', called, error: error.message, cause: textOf(error.cause) });
     return {

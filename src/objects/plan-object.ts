@@ -14,25 +14,27 @@ import type {
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
-import { canonicalJson, type JsonValue } from '../core/json.ts';
+import type { JsonValue } from '../core/json.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
-import { genesisHash, type LogVerdict, verifyChain } from '../core/plan/chain.ts';
+import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
-import { evolve, replay } from '../core/plan/evolve.ts';
+import { evolve } from '../core/plan/evolve.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
 import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
+import { NO_LIMIT_ABOVE } from '../core/plan/work.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanStore } from './plan/plan-store.ts';
+import { isSound, lastReadable, openLog, readableRows, verifyLog } from './plan/verify-log.ts';
 import { sha256 } from './sha256.ts';
 
 /** What the object needs from the rest of the deployment. */
@@ -68,7 +70,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   readonly sha256 = sha256;
   private readonly store: PlanStore;
   private readonly headStore: HeadStore;
+  /** Null while there is no plan here, and where the log was damaged: a plan whose log cannot be trusted acts on nothing. */
   private current: Plan | null;
+  private readonly damage: LogDamage | null;
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private isWorking = false;
@@ -85,7 +89,10 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     super(ctx, env);
     this.store = new PlanStore(ctx.storage.sql);
     this.headStore = new HeadStore(ctx.storage.sql);
-    this.current = this.store.load();
+    const { plan: opened, damage } = openLog(this.store, this.headStore);
+    this.current = opened;
+    this.damage = damage;
+    if (damage !== null) this.report('the log of the plan is damaged; nothing is decided on it', damagedLog(damage).message);
     this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
     if (this.current !== null) {
       const plan = this.current;
@@ -134,8 +141,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return this.current === null ? null : this.snapshot();
   }
 
+  /** Of a damaged log: what can be read of it. */
   async log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null> {
-    return this.current === null ? null : [...this.readableRows(afterSeq, limit)];
+    return this.current === null && this.damage === null ? null : [...readableRows(this.store, afterSeq, limit)];
   }
 
   async diff(): Promise<PlanDiff | null> {
@@ -152,28 +160,26 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     };
   }
 
-  async verify(): Promise<LogVerdict | null> {
-    const plan = this.current;
-    if (plan === null) return null;
-    const verdict = verifyChain(sha256, genesisHash(sha256, plan.org, plan.id), this.readableRows(0, Number.MAX_SAFE_INTEGER));
-    const { entries, head } = verdict;
-    const isUnreadable =
-      verdict.valid && this.ctx.storage.sql.exec('SELECT 1 FROM log WHERE seq > ? LIMIT 1', entries).toArray().length > 0;
-    if (isUnreadable) return { valid: false, entries, head, seq: entries + 1, problem: 'changed' };
-    return verdict.valid && !this.isSound() ? { valid: false, entries, head, seq: plan.seq, problem: 'state_differs' } : verdict;
+  async verify(org: string, planId: string): Promise<LogVerdict | null> {
+    if (this.current === null && this.damage === null) return null;
+    return verifyLog(this.store, { org, planId }, this.current, this.damage);
   }
 
-  /** Whether the state is what the log says: a snapshot that somebody put there instead is no state to act on. */
+  /** What is wrong with the log that this object was opened with. Null: nothing, or there is no log. */
+  async damaged(): Promise<LogDamage | null> {
+    return this.damage;
+  }
+
   isSound(): boolean {
-    const told = replay(this.readableRows(0, Number.MAX_SAFE_INTEGER));
-    return this.current !== null && told !== null && canonicalJson(told) === canonicalJson(this.current);
+    return isSound(this.store, this.current);
   }
 
   async heads({ sign }: { readonly sign: boolean }): Promise<PlanHeads | null> {
     const plan = this.current;
+    if (this.damage !== null) return { ...lastReadable(this.store), signed: this.headStore.list(), damage: this.damage };
     if (plan === null) return null;
     if (sign) await this.signRow(plan.seq, plan.headHash);
-    return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list() };
+    return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list(), damage: null };
   }
 
   async wake(): Promise<void> {
@@ -227,9 +233,10 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   }
 
   private commit(command: Command): Pick<Decided, 'result' | 'answer'> {
+    if (this.damage !== null) return { result: err(damagedLog(this.damage)) };
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
-    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue });
+    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue, money: NO_LIMIT_ABOVE });
     const { rows, plan } = decided;
     if (rows.length === 0 || plan === null) return decided;
     const tooLarge = [...decided.blobs.values()].find((bytes) => bytes.byteLength > MAX_BLOB_BYTES);
@@ -343,15 +350,6 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       for (const socket of sockets) send(socket, { kind: 'update', update });
     }
     if (state?.terminal === true) for (const socket of sockets) socket.close(1000, 'ended');
-  }
-
-  /** Rows of the log up to the first one that is no row any more: verifying has to answer where something was tampered with. */
-  private *readableRows(afterSeq: number, limit: number): Generator<LogRow> {
-    try {
-      yield* this.store.rows(afterSeq, limit);
-    } catch (cause) {
-      this.report('a row of the log cannot be read', cause);
-    }
   }
 
   private *updatesAfter(seq: number): Generator<PlanUpdate> {

@@ -1,9 +1,17 @@
 import type { PlanFeedItem, PlanPort, Plans } from '../app/ports.ts';
-import { StorageUnavailable } from '../app/ports.ts';
+import { LogDamaged, StorageUnavailable } from '../app/ports.ts';
+import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
+import type { Refusal } from '../core/refusal.ts';
+import { err, type Result } from '../core/result.ts';
 import { objectName, reachObject as reach } from './objects.ts';
 
 /** What a plan's object offers over RPC. */
-type PlanRpc = Omit<PlanPort, 'follow'> & { fetch(request: Request): Promise<Response> };
+type PlanRpc = Omit<PlanPort, 'follow' | 'verify'> & {
+  verify(org: string, planId: string): Promise<LogVerdict | null>;
+  /** Why an object that answers null is no plan: its log was damaged. Null: there is none. */
+  damaged(): Promise<LogDamage | null>;
+  fetch(request: Request): Promise<Response>;
+};
 
 /** Pause before a lost feed is taken up again, with jitter, so that a restarted object is not met by all its followers at once. */
 const RECONNECT_MS = 200;
@@ -15,21 +23,36 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
     plan(org, planId) {
       // A stub stays broken after its object was reset, so each call takes a new one.
       const open = (): PlanRpc => namespace.getByName(objectName(org, 'plan', planId)) as unknown as PlanRpc;
+      // Asked only where there is no plan to answer: whether there was one.
+      const unlessDamaged = async <T>(answer: Promise<T | null>): Promise<T | null> => (await answer) ?? (await throwIfDamaged(open));
+      const refusedIfDamaged = async <T>(answer: Promise<Result<T, Refusal> | null>): Promise<Result<T, Refusal> | null> =>
+        (await answer) ?? (await refusalIfDamaged(open));
       return {
         create: (command) => reach('plans.create', () => open().create(command)),
-        command: (command) => reach('plans.command', () => open().command(command)),
-        external: (command) => reach('plans.external', () => open().external(command)),
-        value: (digest) => reach('plans.value', () => open().value(digest)),
-        read: () => reach('plans.read', () => open().read()),
+        command: (command) => refusedIfDamaged(reach('plans.command', () => open().command(command))),
+        external: (command) => refusedIfDamaged(reach('plans.external', () => open().external(command))),
+        value: (digest) => unlessDamaged(reach('plans.value', () => open().value(digest))),
+        read: () => unlessDamaged(reach('plans.read', () => open().read())),
         log: (afterSeq, limit) => reach('plans.log', () => open().log(afterSeq, limit)),
-        diff: () => reach('plans.diff', () => open().diff()),
-        verify: () => reach('plans.verify', () => open().verify()),
+        diff: () => unlessDamaged(reach('plans.diff', () => open().diff())),
+        verify: () => reach('plans.verify', () => open().verify(org, planId)),
         heads: (options) => reach('plans.heads', () => open().heads(options)),
         wake: () => reach('plans.wake', () => open().wake()),
         follow: (options) => follow(open, options),
       };
     },
   };
+}
+
+async function refusalIfDamaged(open: () => PlanRpc) {
+  const damage = await reach('plans.damaged', () => open().damaged());
+  return damage === null ? null : err(damagedLog(damage));
+}
+
+async function throwIfDamaged(open: () => PlanRpc): Promise<null> {
+  const damaged = await refusalIfDamaged(open);
+  if (damaged !== null) throw new LogDamaged(damaged.error);
+  return null;
 }
 
 type FollowOptions = Parameters<PlanPort['follow']>[0];
@@ -57,7 +80,7 @@ interface Feed {
 async function connect(open: () => PlanRpc, afterSeq: number | null): Promise<Feed | null> {
   const url = afterSeq === null ? 'https://plan/feed' : `https://plan/feed?after=${afterSeq}`;
   const response = await reach('plans.follow', () => open().fetch(new Request(url, { headers: { upgrade: 'websocket' } })));
-  if (response.status === 404) return null;
+  if (response.status === 404) return throwIfDamaged(open);
   const socket = response.webSocket;
   if (socket === null) throw new StorageUnavailable('plans.follow', new Error(`status ${response.status}`));
   return feedOf(socket);

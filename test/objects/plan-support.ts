@@ -18,7 +18,9 @@ import type { PlanSnapshot } from '../../src/core/plan/snapshot.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import type { Result } from '../../src/core/result.ts';
+import { HeadStore } from '../../src/objects/plan/head-store.ts';
 import { PlanStore } from '../../src/objects/plan/plan-store.ts';
+import { openLog } from '../../src/objects/plan/verify-log.ts';
 import { indexRowOf } from '../../src/objects/plan-object.ts';
 import { objectName } from '../../src/storage/objects.ts';
 import { PERFORMED } from '../worker/test-tools.ts';
@@ -335,7 +337,7 @@ async function untilQuiet(principal: Principal, planId: string) {
   for (;;) {
     const seen = await runInDurableObject(stubOf(principal, planId), async (object, state) => ({
       plan: object.plan(),
-      stored: new PlanStore(state.storage.sql).load(),
+      stored: openLog(new PlanStore(state.storage.sql), new HeadStore(state.storage.sql)).plan,
       alarm: await state.storage.getAlarm(),
     }));
     const { plan, stored, alarm } = seen;

@@ -4,6 +4,7 @@ import { err, ok } from '../../core/result.ts';
 import { approvingCaller } from '../caller.ts';
 import type { Handlers } from '../handler.ts';
 import { approvalViewOf, pendingOf, planViewOf } from '../plan-view.ts';
+import { readListed } from '../read-listed.ts';
 import { commandPlan, readPlan } from './plan-handlers.ts';
 
 export const approvalHandlers = {
@@ -24,9 +25,9 @@ export const approvalHandlers = {
     });
     if (!page.ok) return page;
     // The objects are the truth: what was answered since the index was written is not shown as pending.
-    const snapshots = await Promise.all(page.value.rows.map((row) => services.plans.plan(row.org, row.planId).read()));
+    const snapshots = await readListed(page.value.rows, services);
     return ok({
-      approvals: snapshots.flatMap((snapshot) => (snapshot === null ? [] : ofKind(snapshot))),
+      approvals: snapshots.flatMap((snapshot) => ofKind(snapshot)),
       next_page_token: page.value.nextPageToken,
     });
   },

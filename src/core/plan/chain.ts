@@ -1,5 +1,6 @@
 import type { Sha256 } from '../digest.ts';
 import { canonicalJson } from '../json.ts';
+import { invalidState, type Refusal } from '../refusal.ts';
 import type { ActorRef } from './plan.ts';
 
 /** An event of any log, a plan's or the org's own, before it has a place in the chain. */
@@ -49,6 +50,15 @@ export interface LogDamage {
   readonly seq: number;
   readonly problem: LogProblem;
   readonly detail: string;
+}
+
+/** Why a damaged plan does nothing. Not retryable: it stays so until somebody with access to the storage has put it right. */
+export function damagedLog({ seq, problem, detail }: LogDamage): Refusal {
+  return invalidState(`the log of this plan is damaged (${problem} at row ${seq}: ${detail}); nothing is decided on it any more`, {
+    reason: 'LOG_DAMAGED',
+    problem,
+    first_bad_seq: seq,
+  });
 }
 
 /** What an object says of its own log. */

@@ -264,6 +264,23 @@ export const EVENT_TYPES = [
   'halt_cleared',
 ] as const satisfies readonly EventType[];
 
+/** Does not compile while the list lacks a type: a row of a type that is not in it is a row that nobody here wrote. */
+const COMPLETE_TYPES: [Exclude<EventType, (typeof EVENT_TYPES)[number]>] extends [never] ? readonly EventType[] : never = EVENT_TYPES;
+const KNOWN_TYPES: ReadonlySet<string> = new Set(COMPLETE_TYPES);
+
+/** Whether a stored row is of a known type and has the members of a row. What is in `data` is vouched for by the chain. */
+export function isLogRow(row: {
+  readonly type?: unknown;
+  readonly data?: unknown;
+  readonly actor?: unknown;
+  readonly at?: unknown;
+}): boolean {
+  const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
+  return (
+    typeof row.type === 'string' && KNOWN_TYPES.has(row.type) && isObject(row.data) && isObject(row.actor) && typeof row.at === 'string'
+  );
+}
+
 /** One thing that happened, before it has a place in the chain. */
 export type PlanEvent = {
   readonly [T in EventType]: { readonly type: T; readonly at: string; readonly actor: ActorRef; readonly data: EventBodies[T] };

@@ -1,6 +1,5 @@
 import type { JsonValue } from '../../core/json.ts';
 import type { LogRow } from '../../core/plan/events.ts';
-import { evolve } from '../../core/plan/evolve.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 
 /** A snapshot of the state every so many rows bounds what a wake has to fold. */
@@ -30,20 +29,33 @@ export class PlanStore {
     return this.sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'log'").toArray().length > 0;
   }
 
-  /** The state: the newest snapshot and the rows after it. */
-  load(): Plan | null {
-    if (!this.exists()) return null;
+  /** The newest snapshot. Null: the log is still shorter than what is snapshotted. */
+  snapshotPlan(): { readonly kind: 'read'; readonly plan: Plan | null } | { readonly kind: 'unreadable' } {
     const parts = this.sql.exec('SELECT body FROM snapshot ORDER BY part').toArray();
-    let plan: Plan | null = parts.length === 0 ? null : (JSON.parse(parts.map((part) => String(part['body'])).join('')) as Plan);
-    for (const row of this.rows(plan?.seq ?? 0, Number.MAX_SAFE_INTEGER)) plan = evolve(plan, row);
-    return plan;
+    if (parts.length === 0) return { kind: 'read', plan: null };
+    try {
+      const plan: unknown = JSON.parse(parts.map((part) => String(part['body'])).join(''));
+      return isPlanShaped(plan) ? { kind: 'read', plan } : { kind: 'unreadable' };
+    } catch {
+      return { kind: 'unreadable' };
+    }
   }
 
   *rows(afterSeq: number, limit: number): Generator<LogRow> {
+    for (const { body } of this.bodies(afterSeq, limit)) yield JSON.parse(body) as LogRow;
+  }
+
+  /** Rows as they are stored, whatever is in them. A long row of which nothing is left is empty. */
+  *bodies(afterSeq: number, limit: number): Generator<{ readonly seq: number; readonly body: string }> {
     for (const row of this.sql.exec('SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?', afterSeq, limit)) {
-      const body = String(row['body']);
-      yield JSON.parse(body === '' ? this.longBody(Number(row['seq'])) : body) as LogRow;
+      const [seq, body] = [Number(row['seq']), String(row['body'])];
+      yield { seq, body: body === '' ? this.longBody(seq) : body };
     }
+  }
+
+  /** Number of the last row; 0: there is none. */
+  lastSeq(): number {
+    return Number(this.sql.exec('SELECT max(seq) AS seq FROM log').toArray()[0]?.['seq'] ?? 0);
   }
 
   /** The rows before one, the newest first. */
@@ -135,6 +147,13 @@ export class PlanStore {
     `);
     this.sql.exec("INSERT INTO meta (key, value) VALUES ('schema_version', ?)", SCHEMA_VERSION);
   }
+}
+
+/** What folding and verifying rely on; whether it is the state that the log tells is for them to say. */
+function isPlanShaped(value: unknown): value is Plan {
+  if (typeof value !== 'object' || value === null) return false;
+  const { seq, headHash, org, id } = value as Partial<Plan>;
+  return Number.isSafeInteger(seq) && [headHash, org, id].every((text) => typeof text === 'string');
 }
 
 /** A text in pieces that each fit one row; a pair of UTF-16 units that belongs together is never torn, since SQLite keeps UTF-8. */

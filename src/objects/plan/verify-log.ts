@@ -1,0 +1,149 @@
+/**
+ * Whether a plan's own log can be acted on. Opening never throws: a log that was damaged opens as damaged, with the first row that is
+ * wrong, and nothing of it is repaired. Verifying walks everything that the object keeps: rows, their parts, the values beside them, and
+ * the state.
+ */
+import { canonicalJson, exceedsDepth } from '../../core/json.ts';
+import { genesisHash, type LogDamage, type LogVerdict, verifyChain } from '../../core/plan/chain.ts';
+import { isLogRow, type LogRow } from '../../core/plan/events.ts';
+import { evolve, replay } from '../../core/plan/evolve.ts';
+import type { Plan } from '../../core/plan/plan.ts';
+import { sha256 } from '../sha256.ts';
+import type { HeadStore } from './head-store.ts';
+import type { PlanStore } from './plan-store.ts';
+
+/** A row holds values of the greatest depth that is accepted, a few levels down. */
+const MAX_ROW_DEPTH = 90;
+
+/** What an object holds: a state, nothing at all (both null), or a log that says something else than what was written. */
+export interface OpenedLog {
+  readonly plan: Plan | null;
+  readonly damage: LogDamage | null;
+}
+
+/**
+ * The state from the newest snapshot and the rows after it. Those rows are verified as they are folded, and the log has to reach as far as
+ * the snapshot, the outbox and the newest signed head say that it did; older rows are for `verifyLog`.
+ */
+export function openLog(store: PlanStore, heads: HeadStore): OpenedLog {
+  if (!store.exists()) return { plan: null, damage: null };
+  const damaged = (seq: number, problem: LogDamage['problem'], detail: string): OpenedLog => ({
+    plan: null,
+    damage: { seq, problem, detail },
+  });
+  try {
+    const read = store.snapshotPlan();
+    if (read.kind === 'unreadable') return damaged(1, 'state_differs', 'the snapshot of the state cannot be read');
+    let plan = read.plan;
+    if (plan !== null) {
+      const at = plan;
+      const row = readRow(store, at.seq);
+      if (row === null && store.lastSeq() < at.seq)
+        return damaged(store.lastSeq() + 1, 'truncated', `the state goes up to row ${at.seq} and the log ends with row ${store.lastSeq()}`);
+      if (row?.hash !== at.headHash) return damaged(at.seq, 'changed', `row ${at.seq} is not the one that the state was made of`);
+    }
+    const org = plan?.org;
+    let next = (plan?.seq ?? 0) + 1;
+    for (const stored of store.bodies(next - 1, Number.MAX_SAFE_INTEGER)) {
+      if (stored.seq !== next) return damaged(next, 'gap', `row ${stored.seq} stands where row ${next} belongs`);
+      const row = parseRow(stored.body);
+      if (row === null) return damaged(next, 'changed', `row ${next} cannot be read`);
+      const before = plan;
+      const head = before?.headHash ?? firstHead(row);
+      const verdict = verifyChain(sha256, head, [row], { seq: next - 1, head });
+      if (!verdict.valid) return damaged(next, verdict.problem, `row ${next} is not the one that was written`);
+      if (!isLogRow(row)) return damaged(next, 'changed', `row ${next} is of no known type`);
+      plan = folded(before, row);
+      if (plan === null) return damaged(next, 'changed', `row ${next} does not follow from the rows before it`);
+      if (org !== undefined && plan.org !== org) return damaged(next, 'changed', `row ${next} is of another plan`);
+      next += 1;
+    }
+    const last = next - 1;
+    const known = Math.max(store.flushedSeq(), heads.newestSeq());
+    if (last < known) return damaged(last + 1, 'truncated', `the log went up to row ${known} and ends with row ${last}`);
+    const signed = heads.list().at(-1);
+    if (signed !== undefined && readRow(store, signed.seq)?.hash !== signed.hash)
+      return damaged(signed.seq, 'rewritten', `row ${signed.seq} is not the one that was signed`);
+    return { plan, damage: null };
+  } catch (cause) {
+    return damaged(1, 'changed', `the storage of the log cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+}
+
+/** Rows up to the first one that is no row any more. */
+export function* readableRows(store: PlanStore, afterSeq: number, limit: number): Generator<LogRow> {
+  for (const { body } of store.bodies(afterSeq, limit)) {
+    const row = parseRow(body);
+    if (row === null) return;
+    yield row;
+  }
+}
+
+/** The last row that can be read; what stands behind it is not known. */
+export function lastReadable(store: PlanStore): { readonly seq: number; readonly hash: string } {
+  let last = { seq: 0, hash: '' };
+  for (const { seq, hash } of readableRows(store, 0, Number.MAX_SAFE_INTEGER)) last = { seq, hash };
+  return last;
+}
+
+/**
+ * Verifies the whole log of one plan, named from outside so that a log that was moved here from another plan does not pass. `state` is what
+ * the object acts on; null where it acts on nothing, for the reason in `damage`.
+ */
+export function verifyLog(
+  store: PlanStore,
+  of: { readonly org: string; readonly planId: string },
+  state: Plan | null,
+  damage: LogDamage | null,
+): LogVerdict {
+  const verdict = verifyChain(sha256, genesisHash(sha256, of.org, of.planId), readableRows(store, 0, Number.MAX_SAFE_INTEGER));
+  if (!verdict.valid) return verdict;
+  const { entries, head } = verdict;
+  if (store.lastSeq() > entries) return { valid: false, entries, head, seq: entries + 1, problem: 'changed' };
+  if (damage !== null) return { valid: false, entries, head, seq: damage.seq, problem: damage.problem };
+  if (!isSound(store, state)) return { valid: false, entries, head, seq: state?.seq ?? 0, problem: 'state_differs' };
+  return verdict;
+}
+
+/** Whether the state is what the log says: a snapshot that somebody put there instead is no state to act on. */
+export function isSound(store: PlanStore, state: Plan | null): boolean {
+  try {
+    const told = replay(readableRows(store, 0, Number.MAX_SAFE_INTEGER));
+    return state !== null && told !== null && canonicalJson(told) === canonicalJson(state);
+  } catch {
+    return false;
+  }
+}
+
+function readRow(store: PlanStore, seq: number): LogRow | null {
+  const [stored] = store.bodies(seq - 1, 1);
+  return stored?.seq === seq ? parseRow(stored.body) : null;
+}
+
+/** Null: what is stored is no row of a log at all. Whether it is the row that was written is for the chain to say. */
+function parseRow(body: string): LogRow | null {
+  try {
+    const row: unknown = JSON.parse(body);
+    // Measured before anything walks through it: somebody else wrote it.
+    const isRow = typeof row === 'object' && row !== null && !Array.isArray(row) && !exceedsDepth(row, MAX_ROW_DEPTH);
+    return isRow && typeof Reflect.get(row, 'hash') === 'string' && Number.isSafeInteger(Reflect.get(row, 'seq')) ? (row as LogRow) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where the chain begins, by what the first row says of itself. */
+function firstHead(row: LogRow): string {
+  const data: unknown = row.data;
+  const text = (name: string): string => (typeof data === 'object' && data !== null ? String(Reflect.get(data, name)) : '');
+  return genesisHash(sha256, text('org'), text('plan_id'));
+}
+
+/** The fold is total over what the decider writes; what was written by somebody else may be anything. */
+function folded(plan: Plan | null, row: LogRow): Plan | null {
+  try {
+    return evolve(plan, row);
+  } catch {
+    return null;
+  }
+}

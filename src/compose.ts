@@ -13,8 +13,12 @@ import type { ToolPackage } from './engine/tools/tool.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
 import { createApp } from './http/app.ts';
+import { OrgObjectBase, type OrgObjectParts } from './objects/org-object.ts';
 import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
+import { ProfileBudgetObjectBase, type ProfileBudgetObjectParts } from './objects/profile-budget-object.ts';
+import { SessionObjectBase, type SessionObjectParts } from './objects/session-object.ts';
 import { sha256 } from './objects/sha256.ts';
+import { makeBudgetHolders, makeBudgets } from './storage/budgets.ts';
 import { makeActionStore } from './storage/d1/action-store.ts';
 import { makeAuditStore } from './storage/d1/audit-store.ts';
 import { makeConfigStore } from './storage/d1/config-store.ts';
@@ -34,6 +38,9 @@ export interface Env {
   readonly DB: D1Database;
   readonly PLANS: DurableObjectNamespace;
   readonly PROJECTS: DurableObjectNamespace;
+  readonly SESSIONS: DurableObjectNamespace;
+  readonly ORGS: DurableObjectNamespace;
+  readonly PROFILE_BUDGETS: DurableObjectNamespace;
   /** Public origin of the deployment; absent: the origin of each request. */
   readonly PUBLIC_URL?: string;
   /** `open` answers without keys, on loopback only. */
@@ -76,12 +83,33 @@ export function compose({ toolPackages }: Parts) {
     }
   }
 
+  /** One session: the budget node between its plans and the org. */
+  class SessionObject extends SessionObjectBase<Env> {
+    protected override parts(): SessionObjectParts {
+      return { budgets: budgetsOf(this.env), holders: holdersOf(this.env) };
+    }
+  }
+
+  /** One org: the budget node above its sessions. */
+  class OrgObject extends OrgObjectBase<Env> {
+    protected override parts(): OrgObjectParts {
+      return { holders: holdersOf(this.env) };
+    }
+  }
+
+  /** What an org spends under one profile. */
+  class ProfileBudgetObject extends ProfileBudgetObjectBase<Env> {
+    protected override parts(): ProfileBudgetObjectParts {
+      return { holders: holdersOf(this.env) };
+    }
+  }
+
   const app = createApp((env: Env) => connect(env, toolbox));
   const worker: ExportedHandler<Env> = {
     fetch: (request, env, context) => app.fetch(request, env, context),
     scheduled: async (_event, env) => sweep(connect(env, toolbox)),
   };
-  return { PlanObject, worker, connect: (env: Env) => connect(env, toolbox) };
+  return { PlanObject, SessionObject, OrgObject, ProfileBudgetObject, worker, connect: (env: Env) => connect(env, toolbox) };
 }
 
 function connect(env: Env, toolbox: Toolbox): Services {
@@ -110,9 +138,18 @@ function connect(env: Env, toolbox: Toolbox): Services {
     idempotency: makeIdempotencyStore(env.DB),
     outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
+    budgets: budgetsOf(env),
     catalogue: toolbox.catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply },
   };
+}
+
+function budgetsOf({ SESSIONS, ORGS, PROFILE_BUDGETS }: Env) {
+  return makeBudgets({ sessions: SESSIONS, orgs: ORGS, profiles: PROFILE_BUDGETS });
+}
+
+function holdersOf({ PLANS, SESSIONS }: Env) {
+  return makeBudgetHolders({ plans: PLANS, sessions: SESSIONS });
 }
 
 /** The keys of the isolate: bindings do not change while it lives, and a key is imported once. */

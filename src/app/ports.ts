@@ -3,6 +3,9 @@
  * and objects/; nothing here names a platform. Every lookup takes the org: a foreign id answers like an unknown one.
  */
 import type { SignedHead } from '../core/audit/head.ts';
+import type { Caps, CapView, ChildView } from '../core/budget/node-state.ts';
+import type { Ask, AskAnswer, Close, Freed, Recall, RecallReply } from '../core/budget/protocol.ts';
+import type { CapWindow, Day } from '../core/budget/window.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { LogDamage, LogVerdict } from '../core/plan/chain.ts';
@@ -433,6 +436,70 @@ export interface PlanPort {
 
 export interface Plans {
   plan(org: string, planId: string): PlanPort;
+}
+
+/* ------------------------------------------------------------------ budgets (objects) */
+
+/** A budget node of an org: the org itself, a session, or what the org spends under a profile. */
+export type BudgetRef =
+  | { readonly kind: 'org' }
+  | { readonly kind: 'session'; readonly id: string }
+  | { readonly kind: 'profile'; readonly name: string };
+
+/** That a window was reported as nearly used up, once under its cap. */
+export interface BudgetWarning {
+  readonly window: CapWindow;
+  /** `total`, `2026-11` or `2026-11-03`. */
+  readonly windowKey: string;
+  readonly capMicroUsd: number;
+  /** Spent and leased at that moment. */
+  readonly usedMicroUsd: number;
+  readonly at: string;
+}
+
+export interface BudgetNodeView {
+  readonly day: Day;
+  /** One per window, each for the instance that holds the day. */
+  readonly caps: readonly CapView[];
+  /** The biggest, biggest first; over all days. */
+  readonly children: readonly ChildView[];
+  /** All of them, also those that are not listed. */
+  readonly childCount: number;
+  readonly warnings: readonly BudgetWarning[];
+}
+
+export interface BudgetCapsAnswer {
+  /** Children that may go on under the old cap until their next contact, since they were not reached. */
+  readonly unreached: readonly string[];
+}
+
+/** One budget node. A node that was never told anything has no caps and nothing spent; asking it stores nothing. */
+export interface BudgetNodePort {
+  /** Answers when the money is there, or is not; `child` is a plan under a session or a profile, and a session under the org. */
+  ask(child: string, ask: Ask): Promise<AskAnswer>;
+  /** Acknowledged by its answer. */
+  freed(child: string, freed: Freed): Promise<void>;
+  /** Acknowledged by its answer. */
+  close(child: string, close: Close): Promise<void>;
+  /** Replaces all caps. Answers when what is unused above a lowered one was recalled from everybody who could be reached. */
+  setCaps(caps: Caps): Promise<BudgetCapsAnswer>;
+  /** For the windows that hold the day; null: today, in UTC. */
+  show(day: Day | null): Promise<BudgetNodeView>;
+}
+
+export interface Budgets {
+  node(org: string, ref: BudgetRef): BudgetNodePort;
+}
+
+/** Who holds money of a node: a plan as the child of its session or of its profile, a session as the child of its org. */
+export type BudgetHolder =
+  | { readonly kind: 'plan'; readonly id: string; readonly from: 'session' | 'profile' }
+  | { readonly kind: 'session'; readonly id: string };
+
+/** How nodes reach those below them. */
+export interface BudgetHolders {
+  /** Null: there is no such holder. */
+  recall(org: string, holder: BudgetHolder, recall: Recall): Promise<RecallReply | null>;
 }
 
 /* ------------------------------------------------------------------ failure of a port */

@@ -6,6 +6,7 @@ import type { ToolCatalogue } from '../core/tool.ts';
 import type {
   ActionStore,
   AuditStore,
+  Budgets,
   Clock,
   ConfigStore,
   IdempotencyStore,
@@ -61,6 +62,7 @@ export interface Services {
   readonly idempotency: IdempotencyStore;
   readonly outcomes: OutcomeStore;
   readonly plans: Plans;
+  readonly budgets: Budgets;
   readonly catalogue: ToolCatalogue;
   readonly actors: ActorDirectory;
 }

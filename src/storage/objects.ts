@@ -35,7 +35,7 @@ export function makeProjects(namespace: DurableObjectNamespace): Projects {
  * The name of an object. Made of (org, kind, id) so that no two triples share one, whatever the texts hold: a foreign or invented id
  * reaches an object of the caller's own org, and never one of another kind.
  */
-export function objectName(org: string, kind: 'plan' | 'project' | 'session' | 'org', id: string): string {
+export function objectName(org: string, kind: 'plan' | 'project' | 'session' | 'org' | 'profile', id: string): string {
   return JSON.stringify([org, kind, id]);
 }
 

@@ -25,6 +25,7 @@ import {
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys } from '../support/audit-keys.ts';
+import { makeMemoryBudgets } from '../support/memory-budgets.ts';
 import { makeMemoryPlans } from './memory-plans.ts';
 import { makeSqliteProjects, type TestProjects } from './sqlite-projects.ts';
 
@@ -75,6 +76,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
     plans: makeMemoryPlans({ index: planIndex, audit, auditKeys, sha256, catalogue, nowMs: () => clock.ms }),
+    budgets: makeMemoryBudgets(() => clock.ms),
     catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply: () => null },
     ...replace,

@@ -20,6 +20,7 @@ import {
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys } from '../support/audit-keys.ts';
+import { makeMemoryBudgets } from '../support/memory-budgets.ts';
 
 export const START_MS = Date.parse('2026-11-30T12:00:00.000Z');
 
@@ -73,6 +74,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     orgPolicies: makeMemoryOrgPolicyStore(),
     projectStore: makeMemoryProjectStore(),
     projects: { project: () => noProject },
+    budgets: makeMemoryBudgets(() => nowMs),
     sessions: makeMemorySessionStore(),
     config: makeMemoryConfigStore(),
     planIndex: makeMemoryPlanIndex(),

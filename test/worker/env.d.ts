@@ -9,6 +9,9 @@ declare namespace Cloudflare {
     DB: D1Database;
     PLANS: DurableObjectNamespace<import('./test-worker.ts').PlanObject>;
     PROJECTS: DurableObjectNamespace<import('./test-worker.ts').ProjectObject>;
+    SESSIONS: DurableObjectNamespace<import('./test-worker.ts').SessionObject>;
+    ORGS: DurableObjectNamespace<import('./test-worker.ts').OrgObject>;
+    PROFILE_BUDGETS: DurableObjectNamespace<import('./test-worker.ts').ProfileBudgetObject>;
     AUTH_MODE: string;
     TEST_MIGRATIONS: import('cloudflare:test').D1Migration[];
   }

@@ -43,6 +43,10 @@ export class PlanObject extends parts.PlanObject {
   }
 }
 
+export class SessionObject extends parts.SessionObject {}
+export class OrgObject extends parts.OrgObject {}
+export class ProfileBudgetObject extends parts.ProfileBudgetObject {}
+
 export { ProjectObject } from '../../src/objects/project-object.ts';
 export const connect = parts.connect;
 export default parts.worker;

@@ -31,7 +31,17 @@ import {
 } from './node-draft.ts';
 import { advance, answeredAbove, dismiss, EVERYTHING, recallHolders } from './node-queue.ts';
 import { accountKey, type Caps, chargedOn, type Job, leaseFree, type NodeState } from './node-state.ts';
-import { type Ask, type AskAnswer, type Close, DRY_MS, type Freed, PATIENCE_MS, REPEAT_MS, type Recall, type RecallReply } from './protocol.ts';
+import {
+  type Ask,
+  type AskAnswer,
+  type Close,
+  DRY_MS,
+  type Freed,
+  PATIENCE_MS,
+  REPEAT_MS,
+  type Recall,
+  type RecallReply,
+} from './protocol.ts';
 import { CAP_WINDOWS, type Day, dayOf, windowEndMs } from './window.ts';
 
 /**

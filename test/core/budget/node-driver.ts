@@ -44,7 +44,9 @@ export class NodeDriver {
     this.calls += 1;
     const call = `ask${this.calls}`;
     const counts = this.account(child, more.day ?? TODAY);
-    this.take(receiveAsk(this.state, { call, child, ask: { day: TODAY, seen: counts, need, want: need, capMicroUsd: null, ...more } }, this.nowMs));
+    this.take(
+      receiveAsk(this.state, { call, child, ask: { day: TODAY, seen: counts, need, want: need, capMicroUsd: null, ...more } }, this.nowMs),
+    );
     return call;
   }
 

@@ -2,6 +2,7 @@
  * Tools for tests only, passed to `compose` by the Worker under test. What they do outside is a POST to a receiver of the test
  * (argument `url`), so that a test counts real effects, over crashes too; without a receiver they only record in this isolate.
  */
+import { hostOf } from '../../src/core/host.ts';
 import type { JsonObject, JsonValue } from '../../src/core/json.ts';
 import type { RiskClass } from '../../src/core/tool.ts';
 import type { Tool, ToolContext, ToolOutcome, ToolPackage } from '../../src/engine/tools/tool.ts';
@@ -13,6 +14,7 @@ const ARGUMENTS: JsonObject = {
   type: 'object',
   properties: {
     url: { type: 'string', description: 'Receiver that the effect is posted to' },
+    host: { type: 'string', description: 'A host that the call says it reaches; nothing is sent there' },
     label: { type: 'string' },
     ms: { type: 'number', minimum: 0, maximum: 60_000 },
     cost_usd: { description: "What the tool reports; 'number:NaN' reports a number that JSON does not have" },
@@ -41,6 +43,11 @@ const TOOLS: readonly TestTool[] = [
     riskClass: 'external_read',
     perform: async (args, context) =>
       msOf(args) > 0 ? takeTime(args, context) : { status: 'succeeded', result: { done: 'test/counter' } },
+  },
+  {
+    name: 'test/outside',
+    riskClass: 'external_read',
+    perform: async () => ({ status: 'succeeded', result: { text: 'from somewhere else' }, taint: 'web' }),
   },
   { name: 'test/priced', riskClass: 'external_read', priceMicroUsd: 100_000 },
   { name: 'test/unsafe', riskClass: 'unsafe', scope: 'workspace' },
@@ -105,6 +112,7 @@ export const TEST_TOOL_PACKAGE: ToolPackage = {
         idempotent: tool.idempotent ?? false,
         skillCategory: 'test',
       },
+      hosts: hostsOf,
       perform: async (args, context) => {
         PERFORMED.push({ tool: tool.name, key: context.idempotencyKey, args });
         await post(args['url'], tool.name, args, context);
@@ -114,6 +122,12 @@ export const TEST_TOOL_PACKAGE: ToolPackage = {
     }),
   ),
 };
+
+/** The receiver's host, and what the call says beside it. */
+function hostsOf({ url, host }: JsonObject): readonly string[] | null {
+  const hosts = [...(typeof url === 'string' ? [hostOf(url) ?? ''] : []), ...(typeof host === 'string' ? [host] : [])];
+  return hosts.length === 0 ? null : hosts;
+}
 
 /** Waits `ms`, and stops when it is told to. */
 async function takeTime(args: JsonObject, { signal }: ToolContext): Promise<ToolOutcome> {

@@ -113,6 +113,23 @@ describe('a call that a guard wants a human for', () => {
     expect(driver.only).toMatchObject({ kind: 'call', guard: 'taint' });
     expect(driver.tools).toEqual(['web.get']);
   });
+
+  it.each([
+    ['pay.example.com', true],
+    ['evil.test', false],
+    [null, false],
+  ])('needs none for a host that the profile names: to %s it goes without: %s', (host, free) => {
+    const facts = { ...FACTS, ...(host === null ? {} : { hosts: [host] }) };
+    const driver = PlanDriver.run(
+      { profile: profileOf('full-auto', { name: 'hosts', safety: { tainted_write_hosts: ['*.example.com'] } }) },
+      {
+        execute: [{ calls: [call('web.get')] }, { calls: [call('pay.send')], facts: [facts] }],
+        outcome: (each) => (each.tool === 'web.get' ? succeeded({ taint: 'web' }) : succeeded()),
+      },
+    );
+    expect(driver.tools).toEqual(free ? ['web.get', 'pay.send'] : ['web.get']);
+    expect(driver.pending.map(({ kind, guard }) => [kind, guard])).toEqual(free ? [] : [['call', 'taint']]);
+  });
 });
 
 describe('an approval', () => {

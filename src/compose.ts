@@ -3,6 +3,7 @@
  * Worker and the Worker under test.
  */
 import { ulid } from 'ulid';
+import { pushPage } from './app/push-to-plans.ts';
 import type { Services } from './app/services.ts';
 import { sweep } from './app/sweep.ts';
 import type { ActionDocument } from './core/action.ts';
@@ -13,6 +14,7 @@ import type { ToolPackage } from './engine/tools/tool.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
 import { createApp } from './http/app.ts';
+import type { TellPlans } from './objects/node/tell-plans.ts';
 import { OrgObjectBase, type OrgObjectParts } from './objects/org-object.ts';
 import { PlanObjectBase, type PlanObjectParts } from './objects/plan-object.ts';
 import { ProfileBudgetObjectBase, type ProfileBudgetObjectParts } from './objects/profile-budget-object.ts';
@@ -30,8 +32,11 @@ import { makePlanIndex } from './storage/d1/plan-index.ts';
 import { makeProfileStore } from './storage/d1/profile-store.ts';
 import { makeProjectStore } from './storage/d1/project-store.ts';
 import { makeSessionStore } from './storage/d1/session-store.ts';
+import { makeFloors, makeHalts } from './storage/halts.ts';
 import { makeProjects } from './storage/objects.ts';
+import { makeOrgLog } from './storage/org-log.ts';
 import { makePlans } from './storage/plans.ts';
+import { RefusalDesk } from './storage/refusal-desk.ts';
 
 /** Bindings and variables of a deployment (wrangler.toml). */
 export interface Env {
@@ -76,6 +81,9 @@ export function compose({ toolPackages }: Parts) {
         auditKeys: auditKeysOf(this.env),
         outcomes: makeOutcomeStore(this.env.DB),
         projects: makeProjects(this.env.PROJECTS),
+        budgets: budgetsOf(this.env),
+        halts: haltsOf(this.env),
+        floors: makeFloors(this.env.ORGS),
         toolbox,
         findActor,
       };
@@ -86,14 +94,20 @@ export function compose({ toolPackages }: Parts) {
   /** One session: the budget node between its plans and the org. */
   class SessionObject extends SessionObjectBase<Env> {
     protected override parts(): SessionObjectParts {
-      return { budgets: budgetsOf(this.env), holders: holdersOf(this.env) };
+      return { budgets: budgetsOf(this.env), holders: holdersOf(this.env), tellPlans: tellPlansOf(this.env) };
     }
   }
 
   /** One org: the budget node above its sessions. */
   class OrgObject extends OrgObjectBase<Env> {
     protected override parts(): OrgObjectParts {
-      return { holders: holdersOf(this.env) };
+      return {
+        holders: holdersOf(this.env),
+        tellPlans: tellPlansOf(this.env),
+        orgPolicies: makeOrgPolicyStore(this.env.DB),
+        audit: makeAuditStore(this.env.DB),
+        auditKeys: auditKeysOf(this.env),
+      };
     }
   }
 
@@ -138,6 +152,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
     idempotency: makeIdempotencyStore(env.DB),
     outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
+    halts: haltsOf(env),
+    floors: makeFloors(env.ORGS),
     budgets: budgetsOf(env),
     catalogue: toolbox.catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply },
@@ -148,9 +164,27 @@ function budgetsOf({ SESSIONS, ORGS, PROFILE_BUDGETS }: Env) {
   return makeBudgets({ sessions: SESSIONS, orgs: ORGS, profiles: PROFILE_BUDGETS });
 }
 
+function haltsOf({ SESSIONS, ORGS }: Env) {
+  return makeHalts({ sessions: SESSIONS, orgs: ORGS });
+}
+
+function tellPlansOf({ DB, PLANS }: Env): TellPlans {
+  const through = { planIndex: makePlanIndex(DB), plans: makePlans(PLANS) };
+  return (of, afterPlanId, command) => pushPage(of, afterPlanId, command, through);
+}
+
 function holdersOf({ PLANS, SESSIONS }: Env) {
   return makeBudgetHolders({ plans: PLANS, sessions: SESSIONS });
 }
+
+/** Refusals on their way to the orgs' logs; what is counted together comes from all requests of the isolate. */
+const refusals = new RefusalDesk({
+  nowMs: () => Date.now(),
+  newId: () => ulid(),
+  wait: (ms) => scheduler.wait(ms),
+  report: (problem, org, notes, cause) =>
+    console.error(JSON.stringify({ level: 'error', problem, org, notes, cause: cause instanceof Error ? cause.message : String(cause) })),
+});
 
 /** The keys of the isolate: bindings do not change while it lives, and a key is imported once. */
 let known: { readonly signingKey: string | undefined; readonly earlierKeys: string | undefined; readonly keys: AuditKeys } | null = null;

@@ -7,13 +7,17 @@ import type { Caps, CapView, ChildView } from '../core/budget/node-state.ts';
 import type { Ask, AskAnswer, Close, Freed, Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { CapWindow, Day } from '../core/budget/window.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
+import type { HaltChange } from '../core/halt-word.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { OrgEventType, OrgLogEntry, OrgLogRow } from '../core/org-log/org-event.ts';
+import type { KnownPlan, PlanReport } from '../core/org-log/plan-report.ts';
+import type { RefusalNote } from '../core/org-log/refusals.ts';
 import type { LogDamage, LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import type { Outcome } from '../core/plan/outcomes.ts';
-import type { OutcomeStatistics } from '../core/plan/plan.ts';
+import type { ActorRef, HaltWord, OutcomeStatistics } from '../core/plan/plan.ts';
 import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
 import type { KeyKind, Role } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -214,6 +218,16 @@ export interface PlanIndex {
   /** Plans of a session that wait, newest first (at most `limit`). */
   listWaiting(org: string, sessionId: string, limit: number): Promise<readonly PlanIndexRow[]>;
   listOverdue(before: string, limit: number): Promise<readonly PlanIndexRow[]>;
+  /**
+   * Ids of the org's plans, or of one session's, that have not ended, in the order of their ids after `afterPlanId`; those that are made
+   * but have not committed anything are among them. A walk misses no plan that is there from its first page to its last.
+   */
+  listLive(of: {
+    readonly org: string;
+    readonly sessionId: string | null;
+    readonly afterPlanId: string;
+    readonly limit: number;
+  }): Promise<readonly string[]>;
 }
 
 export interface AuditRow {
@@ -493,13 +507,89 @@ export interface Budgets {
 
 /** Who holds money of a node: a plan as the child of its session or of its profile, a session as the child of its org. */
 export type BudgetHolder =
-  | { readonly kind: 'plan'; readonly id: string; readonly from: 'session' | 'profile' }
+  | { readonly kind: 'plan'; readonly id: string; readonly from: BudgetRef }
   | { readonly kind: 'session'; readonly id: string };
 
 /** How nodes reach those below them. */
 export interface BudgetHolders {
   /** Null: there is no such holder. */
   recall(org: string, holder: BudgetHolder, recall: Recall): Promise<RecallReply | null>;
+}
+
+/* ------------------------------------------------------------------ orders from above (objects of sessions and orgs) */
+
+/** The node whose kill switch it is. */
+export type HaltRef = { readonly kind: 'org' } | { readonly kind: 'session'; readonly id: string };
+
+/** The kill switches of sessions and orgs. Asking one that was never set makes nothing. */
+export interface Halts {
+  /** The newest word of a node; null: its switch was never set. */
+  show(org: string, of: HaltRef): Promise<HaltWord | null>;
+  /** The word that holds after it, durable; from then on the node sees to it that every live plan hears of it. Null: nothing was set to clear. */
+  change(org: string, of: HaltRef, change: HaltChange): Promise<HaltWord | null>;
+  /** Every live plan has acknowledged the word of this epoch. */
+  told(org: string, of: HaltRef, epoch: number): Promise<void>;
+  /** The words of a session and of its org: what a plan of it reads when it wakes. */
+  current(org: string, sessionId: string): Promise<readonly HaltWord[]>;
+}
+
+/** The policy floor of an org as its node tells it. */
+export interface FloorWord {
+  readonly version: number;
+  readonly policy: JsonObject;
+  /** Who set it. */
+  readonly by: ActorRef;
+}
+
+/** Tells the policy floor to the live plans of an org; its versions are kept by `OrgPolicyStore`. */
+export interface Floors {
+  /** The floor that plans read when they wake; null: none was set since there are plans. */
+  current(org: string): Promise<FloorWord | null>;
+  /** Before a version is saved: from then on the node looks for it by itself. */
+  announce(org: string, version: number): Promise<void>;
+  /** A version that was saved; an older one changes nothing. */
+  put(org: string, floor: FloorWord): Promise<void>;
+  /** Every live plan has acknowledged it. */
+  told(org: string, version: number): Promise<void>;
+}
+
+/* ------------------------------------------------------------------ the org's own log (object) */
+
+export interface OrgLogQuery {
+  readonly afterSeq: number;
+  readonly limit: number;
+  readonly types?: readonly OrgEventType[];
+  readonly planId?: string;
+  /** ISO time; rows of that moment are among them. */
+  readonly since?: string;
+}
+
+export interface OrgLogPage {
+  readonly rows: readonly OrgLogRow[];
+  /** Where the next page goes on; null on the last one. */
+  readonly nextAfterSeq: number | null;
+}
+
+export interface OrgLogHeads extends Omit<PlanHeads, 'damage'> {
+  /** Up to which row the entries in D1 are known to be. */
+  readonly flushedSeq: number;
+}
+
+/** The log of an org: its configuration, keys and refusals, and where the logs of its plans stood. An org without one answers null. */
+export interface OrgLog {
+  /** Durable when it answers. The same id again adds nothing. */
+  append(org: string, entry: OrgLogEntry): Promise<void>;
+  /** Counted, and sent without anybody waiting; throws nothing. */
+  refused(org: string, note: RefusalNote): void;
+  /** Durable when it answers; what was reported before adds nothing. */
+  report(org: string, reports: readonly PlanReport[]): Promise<void>;
+  page(org: string, query: OrgLogQuery): Promise<OrgLogPage | null>;
+  verify(org: string): Promise<LogVerdict | null>;
+  /** With `sign`, the end of the log is signed first if it is not yet. */
+  heads(org: string, options: { readonly sign: boolean }): Promise<OrgLogHeads | null>;
+  plan(org: string, planId: string): Promise<KnownPlan | null>;
+  /** What it knows of plans, in the order of their ids. */
+  plans(org: string, afterPlanId: string, limit: number): Promise<readonly KnownPlan[]>;
 }
 
 /* ------------------------------------------------------------------ failure of a port */

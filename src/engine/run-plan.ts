@@ -26,6 +26,8 @@ export interface PlanHost {
   readonly sha256: Sha256;
   plan(): Plan | null;
   execute(command: Command): Result<null, Refusal>;
+  /** The same for what may reserve money that has to be asked for above first; each time decided from the state of its moment. */
+  executeWithMoney(command: Command): Promise<Result<null, Refusal>>;
   blob(digest: string): Uint8Array | null;
   nowMs(): number;
   /** Lets what came in meanwhile be dealt with: between two steps a plan can be cancelled, whatever its steps do. */
@@ -148,7 +150,7 @@ async function perform(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
     case 'retry': {
       const args = resolveStored(task.call.arguments, (digest) => host.blob(digest)) as JsonObject;
       const facts = callFactsOf(parts.toolbox, plan, await workspace.currentTree(plan), { tool: task.call.named, arguments: args });
-      return host.execute({ type: 'retry_call', callId: task.call.id, facts }).ok;
+      return reserved(await host.executeWithMoney({ type: 'retry_call', callId: task.call.id, facts })).ok;
     }
     case 'advance':
       return advance(host, parts, workspace, plan);
@@ -170,17 +172,25 @@ async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
           return { kind: 'fail', message: `actor '${plan.action.actor}' failed unexpectedly` } as const;
         });
   const tree = proposal.kind === 'calls' ? await workspace.currentTree(plan) : null;
-  const taken = host.execute({
-    type: 'propose',
-    proposal,
-    actorName: plan.action.actor,
-    basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
-    guidanceSeen: plan.guidance.length,
-    facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
-  });
+  const taken = reserved(
+    await host.executeWithMoney({
+      type: 'propose',
+      proposal,
+      actorName: plan.action.actor,
+      basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
+      guidanceSeen: plan.guidance.length,
+      facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
+    }),
+  );
   if (!taken.ok && taken.error.kind === 'too_large')
     return proposeFailure(host, plan, `the next step is too large: ${taken.error.message}`);
   return taken.ok;
+}
+
+/** A budget that could not be asked says nothing of the step: it is tried again after a pause, like any store that does not answer. */
+function reserved(result: Result<null, Refusal>): Result<null, Refusal> {
+  if (!result.ok && result.error.kind === 'unavailable') throw new StorageUnavailable('budgets', new Error(result.error.message));
+  return result;
 }
 
 async function advance(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {

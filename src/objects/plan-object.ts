@@ -2,6 +2,8 @@ import { DurableObject } from 'cloudflare:workers';
 import type {
   AuditRow,
   AuditStore,
+  BudgetRef,
+  Budgets,
   OutcomeRow,
   OutcomeStore,
   OutsideCommand,
@@ -14,6 +16,7 @@ import type {
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
+import type { Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { JsonValue } from '../core/json.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
@@ -27,12 +30,13 @@ import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
 import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
-import { NO_LIMIT_ABOVE } from '../core/plan/work.ts';
+import type { MoneyAbove } from '../core/plan/work.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
 import { HeadStore } from './plan/head-store.ts';
+import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
 import { isSound, lastReadable, openLog, readableRows, verifyLog } from './plan/verify-log.ts';
 import { sha256 } from './sha256.ts';
@@ -44,6 +48,7 @@ export interface PlanObjectParts {
   readonly auditKeys: AuditKeys;
   readonly outcomes: OutcomeStore;
   readonly projects: Projects;
+  readonly budgets: Budgets;
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
 }
@@ -56,6 +61,13 @@ const WATCHDOG_MS = 5_000;
 
 const FLUSH_RETRY_MS = 5_000;
 const FLUSH_BATCH = 200;
+
+/** A batch whose calls are refused one after the other by a budget above needs a round each; a plan that is outrun by others gives up. */
+const MAX_MONEY_ROUNDS = 64;
+
+const ASKED_NOBODY = { refused: null, isUnreachable: false } as const;
+
+type PlanDecision = Pick<Decided, 'result' | 'answer' | 'lack'>;
 
 /** While a plan works, its head is signed after so many rows; whenever it rests, at once. */
 const SIGN_EVERY = 64;
@@ -75,6 +87,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private readonly damage: LogDamage | null;
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
+  private readonly leases: PlanLeases;
   private isWorking = false;
   /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
   private pausedUntilMs = 0;
@@ -92,6 +105,17 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const { plan: opened, damage } = openLog(this.store, this.headStore);
     this.current = opened;
     this.damage = damage;
+    this.leases = new PlanLeases(
+      {
+        sql: ctx.storage.sql,
+        transact: (write) => this.ctx.storage.transactionSync(write),
+        parent: (org, ref) => this.parts().budgets.node(org, ref),
+        nowMs: () => this.nowMs(),
+        stepped: () => void this.rearm(),
+        report: (problem, cause) => this.report(problem, cause),
+      },
+      opened,
+    );
     if (damage !== null) this.report('the log of the plan is damaged; nothing is decided on it', damagedLog(damage).message);
     this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
     if (this.current !== null) {
@@ -119,7 +143,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   async command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null> {
     if (this.current === null) return null;
     this.pausedUntilMs = 0;
-    const result = this.execute(command);
+    const { result } = await this.decideWithMoney(command);
     await this.flush();
     await this.rearm();
     return result.ok ? ok(this.snapshot()) : result;
@@ -128,9 +152,14 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   /** Answers as soon as the decision is committed: nothing on the way of a call waits for D1. Null: there is no such plan here. */
   async external<C extends ExternalCommand>(command: C): Promise<Result<ExternalAnswers[C['type']], Refusal> | null> {
     if (this.current === null) return null;
-    const { result, answer } = this.commit(command);
+    const { result, answer } = await this.decideWithMoney(command);
     this.ctx.waitUntil(this.flush().then(() => this.rearm()));
     return result.ok ? ok(answer as ExternalAnswers[C['type']]) : result;
+  }
+
+  /** A budget above wants back what is unused. Answered at once and without a call (design section 10, liveness). Null: no such plan here. */
+  async recall(from: BudgetRef, recall: Recall): Promise<RecallReply | null> {
+    return this.damage === null ? this.leases.recalled(from, recall) : null;
   }
 
   async value(digest: string): Promise<JsonValue | null> {
@@ -213,6 +242,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     this.isWorking = true;
     try {
       await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
+      this.leases.sweep();
       this.pausedUntilMs = (await runPlan(this, this.engine(), this.files(), WORK_MS)) ?? 0;
       await this.flush();
     } catch (cause) {
@@ -227,16 +257,48 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return this.current;
   }
 
-  /** Decides against the state at this moment and commits in one transaction; there is no wait between reading and writing. */
+  /**
+   * Decides against the state at this moment and commits in one transaction; there is no wait between reading and writing. What would
+   * have to ask a budget above for money is refused instead.
+   */
   execute(command: Command): Result<null, Refusal> {
-    return this.commit(command).result;
+    const decided = this.commit(command, ASKED_NOBODY, []);
+    return decided.lack === undefined ? decided.result : this.commit(command, { refused: null, isUnreachable: true }, []).result;
   }
 
-  private commit(command: Command): Pick<Decided, 'result' | 'answer'> {
+  async executeWithMoney(command: Command): Promise<Result<null, Refusal>> {
+    return (await this.decideWithMoney(command)).result;
+  }
+
+  /** As often as money has to be asked for: nothing is held while it is, and each time the decision is made anew from the state of that moment. */
+  private async decideWithMoney(command: Command): Promise<PlanDecision> {
+    let refused: MoneyAbove['refused'] = null;
+    let tickets: readonly string[] = [];
+    for (let round = 1; ; round += 1) {
+      const decided = this.commit(command, { refused, isUnreachable: false }, tickets);
+      this.leases.release(tickets);
+      if (decided.lack === undefined || round === MAX_MONEY_ROUNDS) return decided;
+      tickets = [];
+      const { needMicroUsd } = decided.lack;
+      if (this.leases.isLimited() === null) {
+        await this.leases.learnLimits();
+        // Nobody answered, and there is nothing else to wait for.
+        if (needMicroUsd === 0 && this.leases.isLimited() === null) return decided;
+      }
+      const obtained = needMicroUsd === 0 ? null : await this.leases.obtain(needMicroUsd);
+      if (obtained?.kind === 'busy') return decided;
+      if (obtained?.kind === 'ready') tickets = obtained.tickets;
+      if (obtained?.kind === 'refused') refused = { needMicroUsd, refusal: obtained.refusal };
+    }
+  }
+
+  /** `tickets`: money that was put aside for this decision. */
+  private commit(command: Command, above: Pick<MoneyAbove, 'refused' | 'isUnreachable'>, tickets: readonly string[]): PlanDecision {
     if (this.damage !== null) return { result: err(damagedLog(this.damage)) };
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
-    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue, money: NO_LIMIT_ABOVE });
+    const money = { ...above, freeMicroUsd: this.leases.freeMicroUsd(tickets), isLimited: this.leases.isLimited() };
+    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue, money });
     const { rows, plan } = decided;
     if (rows.length === 0 || plan === null) return decided;
     const tooLarge = [...decided.blobs.values()].find((bytes) => bytes.byteLength > MAX_BLOB_BYTES);
@@ -244,14 +306,17 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       const message = `a value has ${tooLarge.byteLength} bytes; at most ${MAX_BLOB_BYTES} are kept in one piece`;
       return { result: err({ kind: 'too_large', message, limitBytes: MAX_BLOB_BYTES }) };
     }
+    const following = this.leases.follow(plan, tickets);
     this.ctx.storage.transactionSync(() => {
       this.store.append(rows, decided.blobs, plan);
+      this.leases.write(following);
       if (!this.isWorking) {
         const at = this.wakeAt(plan);
         if (at !== null) void this.ctx.storage.setAlarm(Math.max(at, this.nowMs()));
       }
     });
     this.current = plan;
+    this.leases.act(plan, following);
     if (plan.terminal && before?.terminal !== true) this.abort.abort();
     else if (haltOf(plan) !== null && (before === null || haltOf(before) === null)) {
       this.abort.abort(HALTED);
@@ -318,7 +383,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const task = nextTask(plan, now);
     const due = task.kind === 'sleep' ? task.atMs : Math.max(now, this.pausedUntilMs);
     const outbox = this.store.flushedSeq() < plan.seq ? now + FLUSH_RETRY_MS : null;
-    return due === null ? outbox : outbox === null ? due : Math.min(due, outbox);
+    const at = [due, outbox, this.leases.wakeAtMs].filter((each) => each !== null);
+    return at.length === 0 ? null : Math.min(...at);
   }
 
   /** Sets the one alarm to what is due next; what is set already is left. While the loop runs, its watchdog stands. */

@@ -20,8 +20,11 @@ export abstract class ProfileBudgetObjectBase<Env = unknown> extends BudgetNodeB
   /** Bindings of this deployment; called when something is needed, never in the constructor. */
   protected abstract parts(): ProfileBudgetObjectParts;
 
-  protected override links({ org }: NodeName): NodeLinks {
+  protected override links({ org, id }: NodeName): NodeLinks {
     const { holders } = this.parts();
-    return { parent: null, recall: (planId, recall) => holders.recall(org, { kind: 'plan', id: planId, from: 'profile' }, recall) };
+    return {
+      parent: null,
+      recall: (planId, recall) => holders.recall(org, { kind: 'plan', id: planId, from: { kind: 'profile', name: id } }, recall),
+    };
   }
 }

@@ -57,11 +57,11 @@ export abstract class SessionObjectBase<Env = unknown> extends BudgetNodeBase<En
     return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs());
   }
 
-  protected override links({ org }: NodeName): NodeLinks {
+  protected override links({ org, id }: NodeName): NodeLinks {
     const { budgets, holders } = this.parts();
     return {
       parent: budgets.node(org, { kind: 'org' }),
-      recall: (planId, recall) => holders.recall(org, { kind: 'plan', id: planId, from: 'session' }, recall),
+      recall: (planId, recall) => holders.recall(org, { kind: 'plan', id: planId, from: { kind: 'session', id } }, recall),
     };
   }
 }

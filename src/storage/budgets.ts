@@ -62,7 +62,7 @@ export function makeBudgetHolders(namespaces: {
 }
 
 interface PlanRpc {
-  recall(from: 'session' | 'profile', recall: Recall): Promise<RecallReply | null>;
+  recall(from: BudgetRef, recall: Recall): Promise<RecallReply | null>;
 }
 
 interface SessionRpc {

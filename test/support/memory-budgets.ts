@@ -29,11 +29,11 @@ export function makeMemoryBudgets(nowMs: () => number = Date.now): MemoryBudgets
     new NodeRunner({
       level,
       store: new NodeStore(makeSql()),
-      links: ({ org }) => ({
+      links: ({ org, id }) => ({
         parent: level === 'session' ? budgets.node(org, { kind: 'org' }) : null,
         recall: async (child, recall) => {
           if (level === 'org') return runnerOf(org, { kind: 'session', id: child }).recall({ org, id: child }, recall);
-          return (await budgets.plans?.(org, { kind: 'plan', id: child, from: level }, recall)) ?? null;
+          return (await budgets.plans?.(org, { kind: 'plan', id: child, from: level === 'session' ? { kind: 'session', id } : { kind: 'profile', name: id } }, recall)) ?? null;
         },
       }),
       nowMs,

@@ -1,0 +1,339 @@
+import type { BudgetNodePort, BudgetRef } from '../../app/ports.ts';
+import {
+  askAnswered,
+  authorize,
+  freedHeard,
+  leaseClosed,
+  ledgerChanged,
+  nextLeaseSweepMs,
+  recalled,
+  returnLease,
+  sweepLease,
+} from '../../core/budget/lease.ts';
+import {
+  type LeaseOutput,
+  type LeaseState,
+  type LeaseStep,
+  type LedgerView,
+  leaseFreeMicroUsd,
+  openLease,
+} from '../../core/budget/lease-state.ts';
+import {
+  type AskAnswer,
+  type BudgetRefusal,
+  type LeaseRow,
+  type Recall,
+  type RecallReply,
+  TIMEOUT_MS,
+} from '../../core/budget/protocol.ts';
+import { type Day, dayOf } from '../../core/budget/window.ts';
+import { addMicroUsd } from '../../core/money.ts';
+import type { Plan } from '../../core/plan/plan.ts';
+import { LeaseStore } from './lease-store.ts';
+
+export interface PlanLeasesParts {
+  readonly sql: SqlStorage;
+  transact(write: () => void): void;
+  /** Bindings of this deployment; asked for when something is to be sent. */
+  parent(org: string, ref: BudgetRef): BudgetNodePort;
+  nowMs(): number;
+  /** After each step: when the leases have to be looked at again may have changed. */
+  stepped(): void;
+  report(problem: string, cause: unknown): void;
+}
+
+/** How asking for money ended. Money that is `ready` is put aside under its tickets until a decision was made with it. */
+export type Obtained =
+  | { readonly kind: 'ready'; readonly tickets: readonly string[] }
+  | { readonly kind: 'refused'; readonly refusal: BudgetRefusal }
+  | { readonly kind: 'busy' };
+
+/** Steps that follow from a decision: written in its transaction, acted on after it. */
+export type FollowingSteps = readonly { readonly lease: Held; readonly step: LeaseStep }[];
+
+interface Held {
+  readonly key: string;
+  readonly ref: BudgetRef;
+  state: LeaseState;
+}
+
+type TicketOutcome = Extract<LeaseOutput, { readonly kind: 'ready' | 'refused' | 'busy' }>;
+
+/** Whether any cap above is set is looked up again after this; a cap that is set meanwhile refuses by itself. */
+const LIMITS_KNOWN_MS = 30_000;
+
+/** A session in which the plan is no more: nothing of its money was used or will be. */
+const LEFT: LedgerView = { days: new Map(), ended: true };
+
+/**
+ * A plan's leases: with its session, and with everything under its profile where that is limited (design section 10).
+ *
+ * Promise: what a decision reserves is covered by every lease at the moment of its commit, and the lease rows are written in that
+ * commit. Each message is one step of core/budget/lease; nothing is awaited inside one, and the end of every ask is reported.
+ */
+export class PlanLeases {
+  private readonly parts: PlanLeasesParts;
+  private readonly store: LeaseStore;
+  private readonly leases = new Map<string, Held>();
+  private readonly waiting = new Map<string, (outcome: TicketOutcome) => void>();
+  private ticketCount = 0;
+  private plan: Plan | null = null;
+  private dueMs: number | null = null;
+  private limits: { readonly key: string; readonly isLimited: boolean; readonly untilMs: number } | null = null;
+
+  constructor(parts: PlanLeasesParts, plan: Plan | null) {
+    this.parts = parts;
+    this.store = new LeaseStore(parts.sql);
+    this.plan = plan;
+    if (plan === null) return;
+    for (const [key, rows] of this.store.load()) this.open(plan, refOf(key), rows);
+    for (const ref of parentsOf(plan)) if (!this.leases.has(keyOf(ref))) this.open(plan, ref, []);
+    this.look();
+  }
+
+  /** What may be reserved today without asking, with what was put aside for `tickets`. */
+  freeMicroUsd(tickets: readonly string[]): number {
+    if (this.plan === null) return 0;
+    const today = dayOf(this.parts.nowMs());
+    return Math.min(...parentsOf(this.plan).map((ref) => freeOf(this.leases.get(keyOf(ref))?.state, today, tickets)));
+  }
+
+  /** Null: not known now. */
+  isLimited(): boolean | null {
+    const { plan, limits } = this;
+    return plan !== null && limits?.key === plan.sessionId && this.parts.nowMs() < limits.untilMs ? limits.isLimited : null;
+  }
+
+  /** Finds out whether any cap above is set; leaves it unknown where nobody answers. */
+  async learnLimits(): Promise<void> {
+    const { plan } = this;
+    if (plan === null) return;
+    const nodes: readonly BudgetRef[] = [{ kind: 'session', id: plan.sessionId }, { kind: 'org' }];
+    try {
+      const views = await Promise.all(nodes.map((ref) => this.parts.parent(plan.org, ref).show(null)));
+      const isLimited = views.some(({ caps }) => caps.some(({ capMicroUsd }) => capMicroUsd !== null));
+      this.limits = { key: plan.sessionId, isLimited, untilMs: this.parts.nowMs() + LIMITS_KNOWN_MS };
+    } catch (cause) {
+      this.parts.report('the budgets above the plan could not be read', cause);
+    }
+  }
+
+  /** Puts `needMicroUsd` aside in every lease, asking for it where it is not here. */
+  async obtain(needMicroUsd: number): Promise<Obtained> {
+    const tickets: string[] = [];
+    for (const ref of this.plan === null ? [] : parentsOf(this.plan)) {
+      this.ticketCount += 1;
+      const id = `t${this.ticketCount}`;
+      const outcome = await new Promise<TicketOutcome>((resolve, reject) => {
+        this.waiting.set(id, resolve);
+        try {
+          this.run(this.held(ref), (state, nowMs) => authorize(state, { id, needMicroUsd }, nowMs));
+        } catch (cause) {
+          this.waiting.delete(id);
+          reject(cause);
+        }
+      });
+      if (outcome.kind !== 'ready') {
+        this.release(tickets);
+        return outcome.kind === 'busy' ? { kind: 'busy' } : { kind: 'refused', refusal: outcome.refusal };
+      }
+      tickets.push(id);
+    }
+    return { kind: 'ready', tickets };
+  }
+
+  /** No decision was made with what was put aside. */
+  release(tickets: readonly string[]): void {
+    if (tickets.length === 0) return;
+    for (const lease of this.leases.values()) {
+      if (!lease.state.promised.some(({ id }) => tickets.includes(id))) continue;
+      this.run(lease, (state, nowMs) => ledgerChanged(state, state.ledger, tickets, nowMs));
+    }
+  }
+
+  /** What follows from a decision that was made with these tickets: computed before its transaction, from the plan after it. */
+  follow(plan: Plan, tickets: readonly string[]): FollowingSteps {
+    for (const ref of parentsOf(plan)) if (!this.leases.has(keyOf(ref))) this.open(plan, ref, []);
+    const nowMs = this.parts.nowMs();
+    return [...this.leases.values()].map((lease) => {
+      const followed = ledgerChanged(lease.state, viewOf(plan, lease.key), tickets, nowMs);
+      if (plan.state !== 'waiting') return { lease, step: followed };
+      const returned = returnLease(followed.lease, nowMs);
+      const changes = new Map([...followed.changes, ...returned.changes]);
+      return { lease, step: { lease: returned.lease, changes, outputs: [...followed.outputs, ...returned.outputs] } };
+    });
+  }
+
+  /** In the transaction of the decision. */
+  write(steps: FollowingSteps): void {
+    for (const { lease, step } of steps) this.store.write(lease.key, step.changes);
+  }
+
+  /** After the transaction of the decision. */
+  act(plan: Plan, steps: FollowingSteps): void {
+    this.plan = plan;
+    for (const { lease, step } of steps) lease.state = step.lease;
+    this.look();
+    for (const { lease, step } of steps) this.send(lease, step.outputs);
+  }
+
+  /** A parent wants back what is unused. What it granted and what never arrived here is returned as well. */
+  recalled(ref: BudgetRef, recall: Recall): RecallReply | null {
+    if (this.plan === null) return null;
+    const outputs = this.run(this.held(ref), (state, nowMs) => recalled(state, recall, nowMs));
+    return outputs.find((output) => output.kind === 'recall_reply')?.reply ?? null;
+  }
+
+  /** When `sweep` is due; null while nothing depends on time. */
+  get wakeAtMs(): number | null {
+    return this.dueMs;
+  }
+
+  sweep(): void {
+    this.dueMs = null;
+    for (const lease of this.leases.values()) this.run(lease, sweepLease);
+  }
+
+  /* ---------------------------------------------------------------- inside */
+
+  private open(plan: Plan, ref: BudgetRef, rows: readonly LeaseRow[]): Held {
+    const key = keyOf(ref);
+    const capMicroUsd = ref.kind === 'profile' ? (plan.policy.profileCapMicroUsd?.value ?? null) : null;
+    const held = { key, ref, state: openLease(rows, viewOf(plan, key), capMicroUsd) };
+    this.leases.set(key, held);
+    return held;
+  }
+
+  /** A parent of which nothing is stored has given nothing that was used: rows are committed before they are used. */
+  private held(ref: BudgetRef): Held {
+    const known = this.leases.get(keyOf(ref));
+    if (known !== undefined) return known;
+    if (this.plan === null) throw new Error('no plan');
+    return this.open(this.plan, ref, []);
+  }
+
+  private run(lease: Held, make: (state: LeaseState, nowMs: number) => LeaseStep): readonly LeaseOutput[] {
+    const step = make(lease.state, this.parts.nowMs());
+    if (step.changes.size > 0) this.parts.transact(() => this.store.write(lease.key, step.changes));
+    lease.state = step.lease;
+    this.look();
+    this.send(lease, step.outputs);
+    this.parts.stepped();
+    return step.outputs;
+  }
+
+  /** A time that is set stands until it comes, however often something happens before: else it would never come. */
+  private look(): void {
+    const nowMs = this.parts.nowMs();
+    const due = [...this.leases.values()].flatMap(({ state }) => nextLeaseSweepMs(state, nowMs) ?? []);
+    const next = due.length === 0 ? null : Math.min(...due);
+    if (next === null || this.dueMs === null || this.dueMs <= nowMs || next < this.dueMs) this.dueMs = next;
+  }
+
+  private send(lease: Held, outputs: readonly LeaseOutput[]): void {
+    for (const output of outputs) {
+      switch (output.kind) {
+        case 'ready':
+        case 'refused':
+        case 'busy':
+          this.waiting.get(output.ticket)?.(output);
+          this.waiting.delete(output.ticket);
+          break;
+        case 'ask':
+          this.call<AskAnswer>(
+            lease,
+            (parent, planId) => parent.ask(planId, output.ask),
+            (answer) => this.run(lease, (state, nowMs) => askAnswered(state, output.call, answer, nowMs)),
+          );
+          break;
+        case 'freed':
+          this.call(
+            lease,
+            (parent, planId) => parent.freed(planId, output.freed).then(() => true),
+            (heard) => heard && this.run(lease, (state, nowMs) => freedHeard(state, output.freed, nowMs)),
+          );
+          break;
+        case 'close':
+          this.call(
+            lease,
+            (parent, planId) => parent.close(planId, output.close).then(() => true),
+            (heard) => heard && this.run(lease, (state, nowMs) => leaseClosed(state, output.close, nowMs)),
+          );
+          break;
+        case 'recall_reply':
+          break;
+      }
+    }
+  }
+
+  /**
+   * `ended` hears of the reply, or of null after a failure or when nobody answered in time; of a reply that comes later than that as well:
+   * what was granted is here then, and goes back.
+   */
+  private call<T>(lease: Held, send: (parent: BudgetNodePort, planId: string) => Promise<T>, ended: (reply: T | null) => void): void {
+    const { plan } = this;
+    if (plan === null) return;
+    const end = (reply: T | null): void => {
+      try {
+        ended(reply);
+      } catch (cause) {
+        this.parts.report('a step of a lease failed', cause);
+      }
+    };
+    let timer: ReturnType<typeof setTimeout> | null = setTimeout(() => {
+      timer = null;
+      end(null);
+    }, TIMEOUT_MS.sessionAsk);
+    const stop = (): boolean => {
+      const isOpen = timer !== null;
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+      return isOpen;
+    };
+    Promise.resolve()
+      .then(() => send(this.parts.parent(plan.org, lease.ref), plan.id))
+      .then(
+        (reply) => {
+          stop();
+          end(reply);
+        },
+        (cause: unknown) => {
+          this.parts.report(`the budget of the ${lease.ref.kind} could not be reached`, cause);
+          if (stop()) end(null);
+        },
+      );
+  }
+}
+
+/** The session always; all plans under the profile only where they are limited together. */
+function parentsOf({ sessionId, profile, policy }: Plan): readonly BudgetRef[] {
+  const session: BudgetRef = { kind: 'session', id: sessionId };
+  return policy.profileCapMicroUsd === null ? [session] : [session, { kind: 'profile', name: profile.name }];
+}
+
+/** No kind holds a colon. */
+function keyOf(ref: BudgetRef): string {
+  return `${ref.kind}:${ref.kind === 'session' ? ref.id : ref.kind === 'profile' ? ref.name : ''}`;
+}
+
+function refOf(key: string): BudgetRef {
+  const name = key.slice(key.indexOf(':') + 1);
+  return key.startsWith('session:') ? { kind: 'session', id: name } : { kind: 'profile', name };
+}
+
+function viewOf(plan: Plan, key: string): LedgerView {
+  if (!parentsOf(plan).some((ref) => keyOf(ref) === key)) return LEFT;
+  const days = new Map<Day, { settledMicroUsd: number; reservedMicroUsd: number }>();
+  for (const { day, chargedMicroUsd } of plan.ledger.days) days.set(day, { settledMicroUsd: chargedMicroUsd, reservedMicroUsd: 0 });
+  for (const { day, amountMicroUsd } of plan.ledger.reservations) {
+    const { settledMicroUsd, reservedMicroUsd } = days.get(day) ?? { settledMicroUsd: 0, reservedMicroUsd: 0 };
+    days.set(day, { settledMicroUsd, reservedMicroUsd: addMicroUsd(reservedMicroUsd, amountMicroUsd) });
+  }
+  return { days, ended: plan.terminal };
+}
+
+function freeOf(state: LeaseState | undefined, today: Day, tickets: readonly string[]): number {
+  if (state === undefined) return 0;
+  const aside = state.promised.flatMap(({ id, day, needMicroUsd }) => (day === today && tickets.includes(id) ? [needMicroUsd] : []));
+  return addMicroUsd(leaseFreeMicroUsd(state, today), ...aside);
+}

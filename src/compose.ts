@@ -152,6 +152,7 @@ function connect(env: Env, toolbox: Toolbox): Services {
     idempotency: makeIdempotencyStore(env.DB),
     outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
+    orgLog: makeOrgLog(env.ORGS, refusals),
     halts: haltsOf(env),
     floors: makeFloors(env.ORGS),
     budgets: budgetsOf(env),

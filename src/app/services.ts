@@ -9,9 +9,12 @@ import type {
   Budgets,
   Clock,
   ConfigStore,
+  Floors,
+  Halts,
   IdempotencyStore,
   Ids,
   KeyStore,
+  OrgLog,
   OrgPolicyStore,
   OutcomeStore,
   PlanIndex,
@@ -62,6 +65,9 @@ export interface Services {
   readonly idempotency: IdempotencyStore;
   readonly outcomes: OutcomeStore;
   readonly plans: Plans;
+  readonly orgLog: OrgLog;
+  readonly halts: Halts;
+  readonly floors: Floors;
   readonly budgets: Budgets;
   readonly catalogue: ToolCatalogue;
   readonly actors: ActorDirectory;

@@ -13,6 +13,7 @@ import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
 import { makeToolbox } from '../../src/engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from '../../src/engine/tools/workspace-tools.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
+import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
 import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
@@ -75,6 +76,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     auditKeys,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
+    orgLog: makeMemoryOrgLog({ sha256, nowMs: () => clock.ms }),
     plans: makeMemoryPlans({ index: planIndex, audit, auditKeys, sha256, catalogue, nowMs: () => clock.ms }),
     budgets: makeMemoryBudgets(() => clock.ms),
     catalogue,

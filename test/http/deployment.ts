@@ -8,6 +8,7 @@ import { invalidState, notFound } from '../../src/core/refusal.ts';
 import { err } from '../../src/core/result.ts';
 import { makeToolCatalogue } from '../../src/core/tool.ts';
 import { createApp } from '../../src/http/app.ts';
+import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
 import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
@@ -82,6 +83,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     auditKeys: newAuditKeys(),
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
+    orgLog: makeMemoryOrgLog({ sha256, nowMs: () => nowMs }),
     plans: { plan: () => noPlan },
     catalogue: catalogue.value,
     actors: { names: () => [], immediateReply: () => null },

@@ -9,7 +9,7 @@ import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
 import type { SignedHead } from '../../src/core/audit/head.ts';
-import { chainRow, genesisHash } from '../../src/core/plan/chain.ts';
+import { type ChainEvent, chainRow, genesisHash } from '../../src/core/plan/chain.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { HeadStore } from '../../src/objects/plan/head-store.ts';
@@ -81,7 +81,7 @@ function rechain(sql: SqlStorage, org: string, change: (row: LogRow) => object):
   for (const { body } of sql.exec('SELECT body FROM log ORDER BY seq').toArray()) {
     const row = JSON.parse(String(body)) as LogRow;
     const { v: _v, seq, prev: _prev, hash: _hash, ...event } = { ...row, ...change(row) } as LogRow;
-    const next = chainRow(sha256, prev, seq, event as never);
+    const next = chainRow(sha256, prev, seq, event as ChainEvent);
     sql.exec('UPDATE log SET body = ? WHERE seq = ?', JSON.stringify(next), seq);
     prev = next.hash;
   }

@@ -47,7 +47,15 @@ export interface OrgEventBodies {
     readonly last_at: string;
   };
   /** Used up to nine tenths of a cap above plans. */
-  budget_warning: JsonObject;
+  budget_warning: {
+    readonly level: 'org' | 'session' | 'profile';
+    /** The session, the profile, or the org itself. */
+    readonly id: string;
+    readonly window: string;
+    readonly window_key: string;
+    readonly cap_micro_usd: number;
+    readonly used_micro_usd: number;
+  };
   plan_created: PlanPosition;
   plan_head: PlanPosition;
   plan_ended: PlanPosition;

@@ -31,8 +31,17 @@ export function refusalNote(
   subject: string | null,
   at: string,
 ): RefusalNote {
-  const clip = (text: string): string => (text.length <= MAX_NAME_CHARACTERS ? text : `${text.slice(0, MAX_NAME_CHARACTERS).toWellFormed()}…`);
-  return { actor, reason, operations: [clip(operation)], subjects: subject === null ? [] : [clip(subject)], count: 1, firstAt: at, lastAt: at };
+  const clip = (text: string): string =>
+    text.length <= MAX_NAME_CHARACTERS ? text : `${text.slice(0, MAX_NAME_CHARACTERS).toWellFormed()}…`;
+  return {
+    actor,
+    reason,
+    operations: [clip(operation)],
+    subjects: subject === null ? [] : [clip(subject)],
+    count: 1,
+    firstAt: at,
+    lastAt: at,
+  };
 }
 
 /** What is counted together. */

@@ -1,0 +1,121 @@
+import type { OrgLog } from '../../app/ports.ts';
+import type { Sha256 } from '../../core/digest.ts';
+import {
+  type BookContext,
+  type OpenChange,
+  type OrgLogTables,
+  recordDue,
+  recordEntries,
+  recordRefusals,
+  recordReports,
+  verifyOrgLog,
+} from '../../core/org-log/book.ts';
+import type { OrgLogRow } from '../../core/org-log/org-event.ts';
+import type { KnownPlan } from '../../core/org-log/plan-report.ts';
+import type { RefusalNote } from '../../core/org-log/refusals.ts';
+import { selectRows } from '../../core/org-log/select.ts';
+
+/** The orgs' logs in memory. Nothing signs them and nothing writes them to D1. */
+export function makeMemoryOrgLog({ sha256, nowMs }: { readonly sha256: Sha256; readonly nowMs: () => number }): OrgLog {
+  const books = new Map<string, MemoryTables>();
+  let batches = 0;
+  const record = (org: string, write: (tables: OrgLogTables, context: BookContext) => void): void => {
+    const tables = books.get(org) ?? new MemoryTables();
+    books.set(org, tables);
+    write(tables, { sha256, org, now: new Date(nowMs()).toISOString() });
+  };
+  const read = (org: string): MemoryTables | null => {
+    if (books.has(org)) record(org, recordDue);
+    return books.get(org) ?? null;
+  };
+  return {
+    append: async (org, entry) => record(org, (tables, context) => recordEntries(tables, context, [entry])),
+    refused(org, note) {
+      batches += 1;
+      record(org, (tables, context) => recordRefusals(tables, context, `batch ${batches}`, [note]));
+    },
+    report: async (org, reports) => record(org, (tables, context) => recordReports(tables, context, reports)),
+    async page(org, query) {
+      const tables = read(org);
+      if (tables === null) return null;
+      const rows = tables.rows.filter(({ seq }) => seq > query.afterSeq);
+      const selected = selectRows(rows, rows.length + 1, query);
+      return { rows: selected.rows, nextAfterSeq: selected.isEnd ? null : selected.scannedSeq };
+    },
+    async verify(org) {
+      const tables = read(org);
+      return tables === null ? null : verifyOrgLog(sha256, org, tables.rows, tables);
+    },
+    async heads(org) {
+      const tables = read(org);
+      if (tables === null) return null;
+      const last = tables.last();
+      return { seq: last?.seq ?? 0, hash: last?.hash ?? '', signed: [], flushedSeq: 0 };
+    },
+    plan: async (org, planId) => books.get(org)?.plan(planId) ?? null,
+    plans: async (org, afterPlanId, limit) =>
+      [...(books.get(org)?.known.values() ?? [])]
+        .filter((plan) => plan.plan_id > afterPlanId)
+        .sort((a, b) => (a.plan_id < b.plan_id ? -1 : 1))
+        .slice(0, limit),
+  };
+}
+
+class MemoryTables implements OrgLogTables {
+  readonly rows: OrgLogRow[] = [];
+  readonly known = new Map<string, KnownPlan>();
+  private readonly seen = new Set<string>();
+  private readonly counted = new Map<string, RefusalNote | null>();
+  private readonly changes = new Map<string, OpenChange>();
+
+  last(): OrgLogRow | null {
+    return this.rows.at(-1) ?? null;
+  }
+
+  append(row: OrgLogRow): void {
+    // As it would be read back.
+    this.rows.push(JSON.parse(JSON.stringify(row)) as OrgLogRow);
+  }
+
+  firstSeen(id: string): boolean {
+    const isFirst = !this.seen.has(id);
+    this.seen.add(id);
+    return isFirst;
+  }
+
+  plan(planId: string): KnownPlan | null {
+    return this.known.get(planId) ?? null;
+  }
+
+  putPlan(plan: KnownPlan): void {
+    this.known.set(plan.plan_id, plan);
+  }
+
+  planCount(): number {
+    return this.known.size;
+  }
+
+  refusals(): ReadonlyMap<string, RefusalNote | null> {
+    return new Map(this.counted);
+  }
+
+  putRefusal(bucket: string, note: RefusalNote | null): void {
+    this.counted.set(bucket, note);
+  }
+
+  dropRefusal(bucket: string): void {
+    this.counted.delete(bucket);
+  }
+
+  openChanges(): readonly OpenChange[] {
+    return [...this.changes.values()];
+  }
+
+  putChange(changeId: string, change: OpenChange): void {
+    this.changes.set(changeId, change);
+  }
+
+  dropChange(changeId: string): void {
+    this.changes.delete(changeId);
+  }
+}

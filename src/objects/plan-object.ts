@@ -35,6 +35,7 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
+import { HaltWatch, UNHEARD_PAUSE_MS, type WatchPorts } from './plan/halt-watch.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
@@ -49,6 +50,8 @@ export interface PlanObjectParts {
   readonly outcomes: OutcomeStore;
   readonly projects: Projects;
   readonly budgets: Budgets;
+  readonly halts: WatchPorts['halts'];
+  readonly floors: WatchPorts['floors'];
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
 }
@@ -88,6 +91,15 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private readonly leases: PlanLeases;
+  private readonly watch = new HaltWatch(
+    {
+      plan: () => this.current,
+      execute: (command) => this.executeWithMoney(command),
+      flushedSeq: () => this.store.flushedSeq(),
+      report: (problem, cause) => this.report(problem, cause),
+    },
+    () => this.parts(),
+  );
   private isWorking = false;
   /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
   private pausedUntilMs = 0;
@@ -143,6 +155,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   async command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null> {
     if (this.current === null) return null;
     this.pausedUntilMs = 0;
+    const unheard = await this.watch.refusal(command);
+    if (unheard !== null) return err(unheard);
     const { result } = await this.decideWithMoney(command);
     await this.flush();
     await this.rearm();
@@ -152,6 +166,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   /** Answers as soon as the decision is committed: nothing on the way of a call waits for D1. Null: there is no such plan here. */
   async external<C extends ExternalCommand>(command: C): Promise<Result<ExternalAnswers[C['type']], Refusal> | null> {
     if (this.current === null) return null;
+    const unheard = await this.watch.refusal(command);
+    if (unheard !== null) return err(unheard);
     const { result, answer } = await this.decideWithMoney(command);
     this.ctx.waitUntil(this.flush().then(() => this.rearm()));
     return result.ok ? ok(answer as ExternalAnswers[C['type']]) : result;
@@ -243,7 +259,10 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     try {
       await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
       this.leases.sweep();
-      this.pausedUntilMs = (await runPlan(this, this.engine(), this.files(), WORK_MS)) ?? 0;
+      // What the session and the org say comes before the first effect; where it cannot be read, there is none.
+      const isIdle = nextTask(this.current, this.nowMs()).kind === 'sleep';
+      const heard = isIdle || (await this.watch.renew());
+      this.pausedUntilMs = heard ? ((await runPlan(this, this.engine(), this.files(), WORK_MS)) ?? 0) : this.nowMs() + UNHEARD_PAUSE_MS;
       await this.flush();
     } catch (cause) {
       this.report('the plan loop failed', cause);

@@ -27,6 +27,7 @@ import {
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
+import { makeMemoryFloors, makeMemoryHalts } from '../support/memory-halts.ts';
 import { makeMemoryPlans } from './memory-plans.ts';
 import { makeSqliteProjects, type TestProjects } from './sqlite-projects.ts';
 
@@ -79,6 +80,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     orgLog: makeMemoryOrgLog({ sha256, nowMs: () => clock.ms }),
     plans: makeMemoryPlans({ index: planIndex, audit, auditKeys, sha256, catalogue, nowMs: () => clock.ms }),
     budgets: makeMemoryBudgets(() => clock.ms),
+    halts: makeMemoryHalts(),
+    floors: makeMemoryFloors(),
     catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply: () => null },
     ...replace,

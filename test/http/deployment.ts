@@ -22,6 +22,7 @@ import {
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
+import { makeMemoryFloors, makeMemoryHalts } from '../support/memory-halts.ts';
 
 export const START_MS = Date.parse('2026-11-30T12:00:00.000Z');
 
@@ -76,6 +77,8 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     projectStore: makeMemoryProjectStore(),
     projects: { project: () => noProject },
     budgets: makeMemoryBudgets(() => nowMs),
+    halts: makeMemoryHalts(),
+    floors: makeMemoryFloors(),
     sessions: makeMemorySessionStore(),
     config: makeMemoryConfigStore(),
     planIndex: makeMemoryPlanIndex(),

@@ -89,8 +89,10 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
 /** What the event itself changes; state, clocks and log position follow in `settleState`. */
 function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan {
   switch (row.type) {
-    case 'plan_rejected':
-      return moved(plan, row.data.to);
+    case 'plan_rejected': {
+      const failure = { message: row.data.reason, at: row.at };
+      return moved({ ...plan, failure: { first: failure, last: failure } }, row.data.to);
+    }
     case 'gate_decided':
       return gateDecided(plan, row.data);
     case 'decision_made':

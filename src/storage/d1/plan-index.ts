@@ -1,7 +1,7 @@
-import { and, asc, desc, eq, inArray, lt, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/d1';
 import type { PlanIndex } from '../../app/ports.ts';
-import { WAITING_TASK_STATES } from '../waiting-task-states.ts';
+import { LIVE_TASK_STATES, WAITING_TASK_STATES } from '../waiting-task-states.ts';
 import { d1Call } from './d1-call.ts';
 import { listPlans } from './plan-list.ts';
 import { replacePlan } from './plan-moves.ts';
@@ -58,6 +58,26 @@ export function makePlanIndex(db: D1Database): PlanIndex {
       return d1Call('plans.listOverdue', () =>
         orm.select().from(plans).where(lt(plans.wakeAt, before)).orderBy(asc(plans.wakeAt)).limit(limit).all(),
       );
+    },
+
+    async listLive({ org, sessionId, afterPlanId, limit }) {
+      const rows = await d1Call('plans.listLive', () =>
+        orm
+          .select({ planId: plans.planId })
+          .from(plans)
+          .where(
+            and(
+              eq(plans.org, org),
+              ...(sessionId === null ? [] : [eq(plans.sessionId, sessionId)]),
+              inArray(plans.taskState, [...LIVE_TASK_STATES]),
+              gt(plans.planId, afterPlanId),
+            ),
+          )
+          .orderBy(asc(plans.planId))
+          .limit(limit)
+          .all(),
+      );
+      return rows.map((row) => row.planId);
     },
   };
 }

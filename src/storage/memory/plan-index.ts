@@ -1,7 +1,7 @@
 import type { PlanIndex, PlanIndexRow, PlanListQuery } from '../../app/ports.ts';
 import { ok } from '../../core/result.ts';
 import { decodePageToken, encodePageToken } from '../page-token.ts';
-import { WAITING_TASK_STATES } from '../waiting-task-states.ts';
+import { LIVE_TASK_STATES, WAITING_TASK_STATES } from '../waiting-task-states.ts';
 import { compareText, Documents } from './documents.ts';
 
 /** The index of plans in memory. It keeps every earlier state, so its page tokens do not expire; else it promises what plan-list.ts of D1 does. */
@@ -58,6 +58,14 @@ export function makeMemoryPlanIndex(): PlanIndex {
       return plans
         .where((row) => row.wakeAt !== null && row.wakeAt < before)
         .sort((a, b) => compareText(a.wakeAt ?? '', b.wakeAt ?? ''))
+        .slice(0, limit);
+    },
+    async listLive({ org, sessionId, afterPlanId, limit }) {
+      const isLive = (row: PlanIndexRow) => LIVE_TASK_STATES.some((state) => state === row.taskState);
+      return plans
+        .where((row) => row.org === org && (sessionId === null || row.sessionId === sessionId) && row.planId > afterPlanId && isLive(row))
+        .map((row) => row.planId)
+        .sort(compareText)
         .slice(0, limit);
     },
   };

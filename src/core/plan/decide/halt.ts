@@ -73,7 +73,8 @@ export function haltIssue(plan: Plan, command: Exclude<Command, CreateCommand>):
   });
 }
 
-function wouldAct(plan: Plan, command: Exclude<Command, CreateCommand>): boolean {
+/** Whether a command lets the plan act, if nothing halts it. */
+export function wouldAct(plan: Plan, command: Exclude<Command, CreateCommand>): boolean {
   switch (command.type) {
     case 'advance':
     case 'propose':

@@ -31,6 +31,7 @@ export const actionListResult = z.object({ actions: z.array(actionSummary), next
 
 export const actionAdd = defineOperation({
   name: '_cleveragents/action/add',
+  change: { type: 'action_added', subject: [], named: ['name'], recorded: ['name', 'version', 'document'] },
   summary: 'Register an action: a template from which plans are made',
   role: 'admin',
   freshKey: true,

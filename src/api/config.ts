@@ -127,6 +127,12 @@ export const configGet = defineOperation({
 
 export const configSet = defineOperation({
   name: '_cleveragents/config/set',
+  change: {
+    type: 'configuration_changed',
+    subject: ['scope', 'project', 'key'],
+    shownBy: '_cleveragents/config/get',
+    recorded: ['value', 'is_default'],
+  },
   summary: 'Change one setting; null removes it',
   role: 'admin',
   humanOnly: true,

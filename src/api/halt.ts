@@ -33,6 +33,13 @@ const positional = ['level', 'plan_id'];
 
 export const haltSet = defineOperation({
   name: '_cleveragents/halt/set',
+  change: {
+    type: 'halt_set',
+    subject: ['level', 'plan_id', 'session_id', 'reason'],
+    shownBy: '_cleveragents/halt/show',
+    recorded: ['halted', 'halts'],
+    unrecorded: 'goes_ahead',
+  },
   summary: 'The kill switch: from its answer on nothing is authorised, free calls included; what was sent settles',
   role: 'operator',
   params: z.strictObject({ ...target, reason: text(2000).meta({ description: 'Why; shown to everybody who looks at the plan' }) }),
@@ -44,6 +51,12 @@ export const haltSet = defineOperation({
 
 export const haltClear = defineOperation({
   name: '_cleveragents/halt/clear',
+  change: {
+    type: 'halt_cleared',
+    subject: ['level', 'plan_id', 'session_id'],
+    shownBy: '_cleveragents/halt/show',
+    recorded: ['halted', 'halts'],
+  },
   summary: 'Lift the kill switch: the plan goes on where it stood',
   role: 'approver',
   freshKey: true,

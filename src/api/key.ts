@@ -16,6 +16,12 @@ export type KeyView = z.output<typeof keyView>;
 
 export const keyCreate = defineOperation({
   name: '_cleveragents/key/create',
+  change: {
+    type: 'key_created',
+    subject: ['name', 'kind', 'roles'],
+    named: ['key_id'],
+    recorded: ['key_id', 'name', 'kind', 'roles', 'expires_at'],
+  },
   summary: 'Make a key; its secret is answered once and never again',
   role: 'admin',
   humanOnly: true,
@@ -48,6 +54,7 @@ export const keyList = defineOperation({
 
 export const keyRevoke = defineOperation({
   name: '_cleveragents/key/revoke',
+  change: { type: 'key_revoked', subject: ['key_id'], recorded: ['key_id', 'name', 'kind', 'roles', 'revoked_at'] },
   summary: 'Revoke a key; effective everywhere within 30 seconds, for approvals and administration at once',
   role: 'admin',
   humanOnly: true,

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import type { ChangeType } from '../core/org-log/org-event.ts';
 import { hasRole, type Role } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
 
@@ -27,6 +28,8 @@ export interface Operation {
   readonly humanOnly?: true;
   /** Repeating the call changes nothing more; a client may retry it by itself. */
   readonly idempotent?: true;
+  /** A change to the org's configuration: a row of the org's log says that it was asked for, before it is made, and another how it ended. */
+  readonly change?: RecordedChange;
   readonly deprecated?: { readonly since: string; readonly use: string };
   /** Legacy names of the source (a2a-protocol.md "Legacy Operations"); their answers carry `_meta.deprecated`. */
   readonly aliases?: readonly string[];
@@ -34,6 +37,21 @@ export interface Operation {
   readonly stream?: true;
   /** Where the command line offers it; absent = not offered as a command of its own. */
   readonly cli?: OperationCommand;
+}
+
+/** What the org's log records of a change (core/org-log); secrets in it are masked. */
+export interface RecordedChange {
+  readonly type: ChangeType;
+  /** Members of the parameters that name what is changed. */
+  readonly subject: readonly string[];
+  /** Members of the answer that name it as well, where the parameters do not. */
+  readonly named?: readonly string[];
+  /** The operation that shows it as it is, called with the subject; what it refuses is recorded as nothing. */
+  readonly shownBy?: string;
+  /** Members of the answer, and of what `shownBy` answers, that are recorded. */
+  readonly recorded: readonly string[];
+  /** `goes_ahead`: made even where the log cannot be written. Default: refused as unavailable. */
+  readonly unrecorded?: 'goes_ahead';
 }
 
 export interface OperationCommand {

@@ -28,6 +28,7 @@ export const orgPolicyShow = defineOperation({
 
 export const orgPolicySet = defineOperation({
   name: '_cleveragents/org/policy/set',
+  change: { type: 'policy_changed', subject: [], shownBy: '_cleveragents/org/policy/show', recorded: ['version', 'digest', 'policy'] },
   summary: 'Replace the policy floor of the org; it binds every plan that is made from now on',
   role: 'admin',
   humanOnly: true,

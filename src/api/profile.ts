@@ -61,6 +61,7 @@ export const profileShow = defineOperation({
 
 export const profileAdd = defineOperation({
   name: '_cleveragents/profile/add',
+  change: { type: 'profile_saved', subject: [], named: ['name'], recorded: ['name', 'version', 'digest', 'document'] },
   summary: 'Add a custom automation profile',
   role: 'admin',
   humanOnly: true,
@@ -73,6 +74,12 @@ export const profileAdd = defineOperation({
 
 export const profileUpdate = defineOperation({
   name: '_cleveragents/profile/update',
+  change: {
+    type: 'profile_saved',
+    subject: ['name'],
+    shownBy: '_cleveragents/profile/show',
+    recorded: ['name', 'version', 'digest', 'document'],
+  },
   summary: 'Replace a custom automation profile; plans that locked it keep what they have',
   role: 'admin',
   humanOnly: true,
@@ -92,6 +99,12 @@ export const profileUpdate = defineOperation({
 
 export const profileDelete = defineOperation({
   name: '_cleveragents/profile/delete',
+  change: {
+    type: 'profile_deleted',
+    subject: ['name'],
+    shownBy: '_cleveragents/profile/show',
+    recorded: ['name', 'version', 'digest', 'deleted'],
+  },
   summary: 'Delete a custom automation profile; settings and actions that name it make no plans until they name another',
   role: 'admin',
   humanOnly: true,

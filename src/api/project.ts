@@ -43,6 +43,7 @@ export const projectListResult = z.object({
 
 export const projectCreate = defineOperation({
   name: '_cleveragents/project/create',
+  change: { type: 'project_created', subject: ['name'], recorded: ['name', 'head'] },
   summary: 'Make an empty project',
   role: 'admin',
   freshKey: true,

@@ -2,6 +2,7 @@ import { hashSecret, parseApiKey, sameHash } from '../core/api-key.ts';
 import { type Principal, ROLES } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { noteDeadKey } from './note-refusal.ts';
 import type { KeyRecord } from './ports.ts';
 import type { PrincipalCache } from './principal-cache.ts';
 import type { Services } from './services.ts';
@@ -20,6 +21,8 @@ export interface AuthenticateOptions {
   readonly cache: PrincipalCache;
   /** Asks the store although the cache knows the key: approvals and administration must see a revocation at once. */
   readonly fresh: boolean;
+  /** The method that was called, for the org's log. */
+  readonly called: string;
 }
 
 /** Longest text that is looked at; a longer one is no key. */
@@ -50,7 +53,7 @@ export async function authenticate(
   return err(REFUSED);
 }
 
-async function verify(presented: Presented, services: Services, { cache, fresh }: AuthenticateOptions): Promise<Principal | null> {
+async function verify(presented: Presented, services: Services, { cache, fresh, called }: AuthenticateOptions): Promise<Principal | null> {
   const token = tokenOf(presented);
   const key = token === null ? null : parseApiKey(token);
   if (token === null || key === null) return null;
@@ -64,6 +67,9 @@ async function verify(presented: Presented, services: Services, { cache, fresh }
   const matches = sameHash(secretHash, record?.secretHash ?? NO_HASH);
   if (record === null || !matches || !isLive(record, nowMs)) {
     cache.drop(tokenHash);
+    // No org is known of a key that there is not: nobody's log grows with it.
+    if (record !== null)
+      noteDeadKey(record, matches ? (record.revokedAt === null ? 'key_expired' : 'key_revoked') : 'wrong_secret', called, services);
     return null;
   }
   const principal: Principal = { org: record.org, keyId: record.id, name: record.name, kind: record.kind, roles: record.roles };

@@ -1,5 +1,5 @@
 import { mayCall } from '../api/operation.ts';
-import type { FoundOperation, OperationName } from '../api/operations.ts';
+import { type FoundOperation, findOperation, type OperationName } from '../api/operations.ts';
 import { parseParams } from '../api/parse-params.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -8,6 +8,7 @@ import type { CallContext, Handler, Handlers } from './handler.ts';
 import { actionHandlers } from './handlers/action-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { auditHandlers } from './handlers/audit-handlers.ts';
+import { budgetHandlers } from './handlers/budget-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
@@ -22,6 +23,8 @@ import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
 import { sessionHandlers } from './handlers/session-handlers.ts';
+import { noteRefusal } from './note-refusal.ts';
+import { recordChange } from './record-change.ts';
 import type { Services } from './services.ts';
 
 /** One handler per row of the one list of operations. */
@@ -32,6 +35,7 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
+  ...budgetHandlers,
   ...auditHandlers,
   ...actionHandlers,
   ...projectHandlers,
@@ -45,14 +49,27 @@ export const HANDLERS: Handlers = {
   ...healthHandlers,
 };
 
-/** Checks role and parameters by the row and runs its handler. Legacy names answer with `_meta.deprecated`. */
+/**
+ * Checks role and parameters by the row and runs its handler. Legacy names answer with `_meta.deprecated`. Refused access and, by the row,
+ * changes to the configuration are written to the org's log here, for every operation alike.
+ */
 export async function dispatchOperation(
   found: FoundOperation,
   params: unknown,
   call: CallContext,
   services: Services,
 ): Promise<Result<JsonObject, Refusal>> {
-  const { operation, name, alias } = found;
+  const result = await answer(found, params, call, services);
+  if (!result.ok) noteRefusal(result.error, found.name, call.principal, services);
+  return result;
+}
+
+async function answer(
+  { operation, name, alias }: FoundOperation,
+  params: unknown,
+  call: CallContext,
+  services: Services,
+): Promise<Result<JsonObject, Refusal>> {
   if (operation.role !== 'public' && !mayCall(operation, call.principal.roles)) {
     const roles = [operation.role, ...(operation.alternativeRoles ?? [])].join(' or ');
     return err({
@@ -66,9 +83,28 @@ export async function dispatchOperation(
   }
   const parsed = parseParams(operation, params);
   if (!parsed.ok) return parsed;
-  const handler = HANDLERS[name] as Handler<OperationName>;
-  const result = await handler(parsed.value as never, call, services);
+  const result = await recordChange({
+    operation,
+    params: parsed.value as JsonObject,
+    call,
+    services,
+    show: (shownBy, subject) => show(shownBy, subject, call, services),
+    run: () => run(name, parsed.value, call, services),
+  });
   if (!result.ok) return result;
-  const value = result.value as unknown as JsonObject;
-  return ok(alias === undefined ? value : { ...value, _meta: { deprecated: { name: alias, use: name } } });
+  return ok(alias === undefined ? result.value : { ...result.value, _meta: { deprecated: { name: alias, use: name } } });
+}
+
+async function run(name: OperationName, params: unknown, call: CallContext, services: Services): Promise<Result<JsonObject, Refusal>> {
+  const handler = HANDLERS[name] as Handler<OperationName>;
+  return (await handler(params as never, call, services)) as Result<JsonObject, Refusal>;
+}
+
+/** What an operation shows before something is changed; null: it refuses, which is not the refusal of what was asked for. */
+async function show(name: string, params: JsonObject, call: CallContext, services: Services): Promise<JsonObject | null> {
+  const found = findOperation(name);
+  if (found === null) return null;
+  const parsed = parseParams(found.operation, params);
+  const shown = parsed.ok ? await run(found.name, parsed.value, call, services) : parsed;
+  return shown.ok ? shown.value : null;
 }

@@ -16,7 +16,7 @@ export async function callOperation(call: RpcCall, found: FoundOperation): Promi
   return result.ok ? ok({ kind: 'result', result: result.value }) : result;
 }
 
-async function callerOf({ headers, edge }: RpcCall, { operation }: FoundOperation): Promise<Result<Principal, Refusal>> {
+async function callerOf({ headers, edge }: RpcCall, { operation, name }: FoundOperation): Promise<Result<Principal, Refusal>> {
   if (operation.role === 'public') return ok(NOBODY);
-  return authenticate(headers.presented, edge.services, { cache: edge.principals, fresh: operation.freshKey === true });
+  return authenticate(headers.presented, edge.services, { cache: edge.principals, fresh: operation.freshKey === true, called: name });
 }

@@ -1,10 +1,11 @@
 import { resolveOperation } from '../a2a/codec.ts';
 import type { DecodeOptions } from '../a2a/decoder.ts';
-import type { OperationResults } from '../a2a/operations.ts';
+import type { Operation, OperationResults } from '../a2a/operations.ts';
 import { errorFrame, responseFrame } from '../a2a/sse.ts';
 import type { ProtocolVersion } from '../a2a/version.ts';
 import { authenticate } from '../app/authenticate.ts';
 import { authorizeStandard } from '../app/authorize.ts';
+import { noteRefusal } from '../app/note-refusal.ts';
 import { runStandard, runStream, type StandardContext, type StandardRequest, type StreamRequest } from '../app/standard.ts';
 import type { Principal } from '../core/principal.ts';
 import { invalidState, type Refusal } from '../core/refusal.ts';
@@ -17,21 +18,28 @@ export async function callStandard(call: RpcCall): Promise<Result<RpcAnswer, Ref
   const { request, headers, codec, edge } = call;
   const operation = resolveOperation(codec, request.method);
   if (!operation.ok) return operation;
-  const principal = await authenticate(headers.presented, edge.services, { cache: edge.principals, fresh: false });
+  const principal = await authenticate(headers.presented, edge.services, { cache: edge.principals, fresh: false, called: request.method });
   if (!principal.ok) return principal;
-  const allowed = authorizeStandard(operation.value, request.method, principal.value);
+  const answer = await answerStandard(call, operation.value, principal.value);
+  if (!answer.ok) noteRefusal(answer.error, request.method, principal.value, edge.services);
+  return answer;
+}
+
+async function answerStandard(call: RpcCall, operation: Operation, principal: Principal): Promise<Result<RpcAnswer, Refusal>> {
+  const { request, codec } = call;
+  const allowed = authorizeStandard(operation, request.method, principal);
   if (!allowed.ok) return allowed;
 
-  const context = contextOf(call, principal.value);
-  switch (operation.value) {
+  const context = contextOf(call, principal);
+  switch (operation) {
     case 'send':
     case 'get':
     case 'list':
     case 'cancel':
-      return answerOnce(call, operation.value, context);
+      return answerOnce(call, operation, context);
     case 'stream':
     case 'subscribe':
-      return answerStream(call, operation.value, context);
+      return answerStream(call, operation, context);
     case 'pushCreate':
     case 'pushGet':
     case 'pushList':

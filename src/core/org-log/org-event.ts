@@ -114,6 +114,7 @@ export const ACCESS_REFUSAL_REASONS = [
   'not_permitted',
   /** A plan, task or approval that the org does not have: invented, or of another org. */
   'unknown_plan',
+  /** Revoked, or (where a decision asked for the key again) not valid any more. */
   'key_revoked',
   'key_expired',
   /** The id is that of a key, the secret is not. */

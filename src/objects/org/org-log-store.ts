@@ -118,9 +118,7 @@ export class OrgLogStore implements OrgLogTables {
   refusals(): ReadonlyMap<string, RefusalNote | null> {
     if (!this.exists()) return new Map();
     const stored = this.sql.exec('SELECT bucket, note FROM org_log_refusals').toArray();
-    return new Map(
-      stored.map(({ bucket, note }) => [String(bucket), note === null ? null : (JSON.parse(String(note)) as RefusalNote)]),
-    );
+    return new Map(stored.map(({ bucket, note }) => [String(bucket), note === null ? null : (JSON.parse(String(note)) as RefusalNote)]));
   }
 
   putRefusal(bucket: string, note: RefusalNote | null): void {

@@ -223,5 +223,18 @@ export class OrgLogBook {
 
 function auditRowOf(org: string, row: OrgLogRow): AuditRow {
   const { seq, timestamp: at, eventType, guardName, result, reason, actor, context, hash } = orgAuditEntryOf(row);
-  return { org, planId: ORG_LOG_ID, seq, at, eventType, guardName, result, reason, actorKind: actor.kind, actorId: actor.id, context, hash };
+  return {
+    org,
+    planId: ORG_LOG_ID,
+    seq,
+    at,
+    eventType,
+    guardName,
+    result,
+    reason,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    context,
+    hash,
+  };
 }

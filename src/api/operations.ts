@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { actionAdd, actionList, actionShow } from './action.ts';
 import { approvalDecide, approvalList } from './approval.ts';
 import { auditExport, auditHead } from './audit.ts';
+import { budgetSet, budgetShow } from './budget.ts';
 import { profileCalibration } from './calibration.ts';
 import { configGet, configList, configSet } from './config.ts';
 import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
@@ -87,6 +88,8 @@ export const OPERATIONS = {
   '_cleveragents/plan/guard/allowlist/remove': planGuardAllowlistRemove,
   '_cleveragents/plan/guard/confirmation/add': planGuardConfirmationAdd,
   '_cleveragents/plan/guard/confirmation/remove': planGuardConfirmationRemove,
+  '_cleveragents/budget/show': budgetShow,
+  '_cleveragents/budget/set': budgetSet,
   '_cleveragents/halt/set': haltSet,
   '_cleveragents/halt/clear': haltClear,
   '_cleveragents/halt/show': haltShow,

@@ -9,6 +9,7 @@ import { actionHandlers } from './handlers/action-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { auditHandlers } from './handlers/audit-handlers.ts';
 import { budgetHandlers } from './handlers/budget-handlers.ts';
+import { budgetHandlers } from './handlers/budget-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
@@ -35,6 +36,7 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
+  ...budgetHandlers,
   ...budgetHandlers,
   ...auditHandlers,
   ...actionHandlers,

@@ -482,7 +482,18 @@ export interface BudgetNodeView {
   readonly warnings: readonly BudgetWarning[];
 }
 
+/** Caps to be changed: a number sets, null removes, what is absent stays. */
+export type BudgetCapsChange = Partial<Caps>;
+
+export interface BudgetCapsOptions {
+  /** Whether the caller may raise or remove a cap. */
+  readonly mayLoosen: boolean;
+}
+
 export interface BudgetCapsAnswer {
+  /** Whether more may be spent than before. */
+  readonly loosened: boolean;
+  readonly caps: Caps;
   /** Children that may go on under the old cap until their next contact, since they were not reached. */
   readonly unreached: readonly string[];
 }
@@ -495,8 +506,8 @@ export interface BudgetNodePort {
   freed(child: string, freed: Freed): Promise<void>;
   /** Acknowledged by its answer. */
   close(child: string, close: Close): Promise<void>;
-  /** Replaces all caps. Answers when what is unused above a lowered one was recalled from everybody who could be reached. */
-  setCaps(caps: Caps): Promise<BudgetCapsAnswer>;
+  /** Answers when what is unused above a lowered cap was recalled from everybody who could be reached. Refused: nothing was changed. */
+  setCaps(change: BudgetCapsChange, options: BudgetCapsOptions): Promise<Result<BudgetCapsAnswer, 'would_loosen'>>;
   /** For the windows that hold the day; null: today, in UTC. */
   show(day: Day | null): Promise<BudgetNodeView>;
 }

@@ -27,6 +27,7 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
   ['plan guard denylist', 'Tools that ask for every call'],
   ['plan guard allowlist', 'Tools that need not ask'],
   ['plan guard confirmation', 'Tools that a human confirms each time'],
+  ['budget', 'What may be spent and what was'],
   ['halt', 'The kill switch'],
   ['plan profile', 'The profile that is locked to a plan'],
   ['audit', 'Logs of plans as files, and whether they hold'],

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { BudgetCapsAnswer, BudgetNodeView, BudgetWarning } from '../app/ports.ts';
-import type { Caps, NodeLevel } from '../core/budget/node-state.ts';
+import type { BudgetCapsChange, BudgetCapsOptions, BudgetNodePort, BudgetNodeView, BudgetWarning } from '../app/ports.ts';
+import type { NodeLevel } from '../core/budget/node-state.ts';
 import type { Ask, AskAnswer, Close, Freed } from '../core/budget/protocol.ts';
 import type { Day } from '../core/budget/window.ts';
 import { type NodeLinks, NodeRunner } from './node/node-runner.ts';
@@ -57,8 +57,8 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
     this.node.close(name, child, close);
   }
 
-  setCaps(name: NodeName, caps: Caps): Promise<BudgetCapsAnswer> {
-    return this.node.setCaps(name, caps);
+  setCaps(name: NodeName, change: BudgetCapsChange, options: BudgetCapsOptions): ReturnType<BudgetNodePort['setCaps']> {
+    return this.node.setCaps(name, change, options);
   }
 
   async show(day: Day | null): Promise<BudgetNodeView> {

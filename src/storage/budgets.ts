@@ -1,5 +1,12 @@
-import type { BudgetCapsAnswer, BudgetHolders, BudgetNodePort, BudgetNodeView, BudgetRef, Budgets } from '../app/ports.ts';
-import type { Caps } from '../core/budget/node-state.ts';
+import type {
+  BudgetCapsChange,
+  BudgetCapsOptions,
+  BudgetHolders,
+  BudgetNodePort,
+  BudgetNodeView,
+  BudgetRef,
+  Budgets,
+} from '../app/ports.ts';
 import type { Ask, AskAnswer, Close, Freed, Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { Day } from '../core/budget/window.ts';
 import { objectName, reachObject as reach } from './objects.ts';
@@ -9,7 +16,7 @@ interface NodeRpc {
   ask(name: Name, child: string, ask: Ask): Promise<AskAnswer>;
   freed(name: Name, child: string, freed: Freed): Promise<void>;
   close(name: Name, child: string, close: Close): Promise<void>;
-  setCaps(name: Name, caps: Caps): Promise<BudgetCapsAnswer>;
+  setCaps(name: Name, change: BudgetCapsChange, options: BudgetCapsOptions): ReturnType<BudgetNodePort['setCaps']>;
   show(day: Day | null): Promise<BudgetNodeView>;
 }
 
@@ -36,7 +43,7 @@ export function makeBudgets(namespaces: NodeNamespaces): Budgets {
         ask: (child, ask) => reach('budgets.ask', () => open().ask(name, child, ask)),
         freed: (child, freed) => reach('budgets.freed', () => open().freed(name, child, freed)),
         close: (child, close) => reach('budgets.close', () => open().close(name, child, close)),
-        setCaps: (caps) => reach('budgets.setCaps', () => open().setCaps(name, caps)),
+        setCaps: (change, options) => reach('budgets.setCaps', () => open().setCaps(name, change, options)),
         show: (day) => reach('budgets.show', () => open().show(day)),
       };
     },

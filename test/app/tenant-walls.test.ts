@@ -121,6 +121,16 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/plan/guard/allowlist/remove': onTool,
   '_cleveragents/plan/guard/confirmation/add': onTool,
   '_cleveragents/plan/guard/confirmation/remove': onTool,
+  '_cleveragents/budget/show': [
+    { refuses: ({ session }) => ({ level: 'session', session_id: session }), kind: 'not_found' },
+    { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
+    { refuses: ({ profile }) => ({ level: 'profile', profile }), kind: 'not_found' },
+    { lists: () => ({ level: 'org' }), shows: () => null },
+  ],
+  '_cleveragents/budget/set': [
+    { refuses: ({ session }) => ({ level: 'session', session_id: session, total_usd: 1 }), kind: 'not_found' },
+    { makes: () => ({ level: 'org', total_usd: 1 }) },
+  ],
   '_cleveragents/halt/set': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId, reason: 'Stop' }), kind: 'not_found' },
   '_cleveragents/halt/clear': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
   '_cleveragents/halt/show': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
@@ -212,6 +222,8 @@ async function view(caller: TestCaller, { action, project, session, profile, pla
     caller.call('_cleveragents/plan/status', { plan_id: planId }),
     caller.call('_cleveragents/plan/guard/show', { plan_id: planId }),
     caller.call('_cleveragents/halt/show', { level: 'plan', plan_id: planId }),
+    caller.call('_cleveragents/budget/show', { level: 'org' }),
+    caller.call('_cleveragents/budget/show', { level: 'session', session_id: session }),
     caller.call('_cleveragents/plan/list', {}),
   ]);
 }

@@ -33,7 +33,13 @@ export function makeMemoryBudgets(nowMs: () => number = Date.now): MemoryBudgets
         parent: level === 'session' ? budgets.node(org, { kind: 'org' }) : null,
         recall: async (child, recall) => {
           if (level === 'org') return runnerOf(org, { kind: 'session', id: child }).recall({ org, id: child }, recall);
-          return (await budgets.plans?.(org, { kind: 'plan', id: child, from: level === 'session' ? { kind: 'session', id } : { kind: 'profile', name: id } }, recall)) ?? null;
+          return (
+            (await budgets.plans?.(
+              org,
+              { kind: 'plan', id: child, from: level === 'session' ? { kind: 'session', id } : { kind: 'profile', name: id } },
+              recall,
+            )) ?? null
+          );
         },
       }),
       nowMs,
@@ -51,7 +57,7 @@ export function makeMemoryBudgets(nowMs: () => number = Date.now): MemoryBudgets
         ask: (child, ask) => node.ask(name, child, ask),
         freed: async (child, freed) => node.freed(name, child, freed),
         close: async (child, close) => node.close(name, child, close),
-        setCaps: (caps) => node.setCaps(name, caps),
+        setCaps: (change, options) => node.setCaps(name, change, options),
         show: async (day) => node.show(day),
       };
     },

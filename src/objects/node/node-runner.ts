@@ -1,4 +1,4 @@
-import type { BudgetCapsAnswer, BudgetNodeView, BudgetWarning } from '../../app/ports.ts';
+import type { BudgetCapsAnswer, BudgetCapsChange, BudgetCapsOptions, BudgetNodeView, BudgetWarning } from '../../app/ports.ts';
 import {
   askEnded,
   closeAcknowledged,
@@ -17,7 +17,8 @@ import {
 import type { NodeOutput, NodeStep } from '../../core/budget/node-draft.ts';
 import { type Caps, loadNode, type NodeLevel, type NodeState, showNode } from '../../core/budget/node-state.ts';
 import { type Ask, type AskAnswer, type Close, type Freed, type Recall, type RecallReply, TIMEOUT_MS } from '../../core/budget/protocol.ts';
-import { type Day, dayOf } from '../../core/budget/window.ts';
+import { CAP_WINDOWS, type Day, dayOf } from '../../core/budget/window.ts';
+import { err, ok, type Result } from '../../core/result.ts';
 import { dueWarnings } from './budget-warning.ts';
 import type { NodeName, NodeStore } from './node-store.ts';
 
@@ -99,10 +100,14 @@ export class NodeRunner {
   }
 
   /** Answers when every holder has heard of it or was not reached. */
-  setCaps(name: NodeName, caps: Caps): Promise<BudgetCapsAnswer> {
+  setCaps(name: NodeName, change: BudgetCapsChange, { mayLoosen }: BudgetCapsOptions): Promise<Result<BudgetCapsAnswer, 'would_loosen'>> {
+    const before = this.state.caps;
+    const caps = { ...before, ...change };
+    const loosened = CAP_WINDOWS.some((window) => isLooser(caps[window], before[window]));
+    if (loosened && !mayLoosen) return Promise.resolve(err('would_loosen'));
     return new Promise((resolve, reject) => {
       const call = this.newCall();
-      this.capCalls.set(call, (unreached) => resolve({ unreached }));
+      this.capCalls.set(call, (unreached) => resolve(ok({ loosened, caps, unreached })));
       try {
         this.step(name, setCaps(this.state, { call, caps }, this.parts.nowMs()));
       } catch (cause) {
@@ -165,10 +170,15 @@ export class NodeRunner {
     const { store } = this.parts;
     const marks = changes.length === 0 ? [] : dueWarnings(state, outputs, store.warnings(), this.parts.nowMs());
     if (changes.length > 0 || marks.length > 0) {
-      this.parts.transact(() => {
-        store.write(name, changes);
-        for (const mark of marks) store.putWarning(name, mark);
-      });
+      try {
+        this.parts.transact(() => {
+          store.write(name, changes);
+          for (const mark of marks) store.putWarning(name, mark);
+        });
+      } catch (cause) {
+        store.reload();
+        throw cause;
+      }
     }
     this.state = state;
     for (const output of outputs) this.send(name, output);
@@ -285,6 +295,8 @@ export class NodeRunner {
 
 /** Children that one answer lists, biggest first. */
 export const MAX_SHOWN_CHILDREN = 100;
+
+const isLooser = (cap: number | null, before: number | null): boolean => before !== null && (cap === null || cap > before);
 
 function take<T>(waiting: Map<string, T>, call: string): T | undefined {
   const found = waiting.get(call);

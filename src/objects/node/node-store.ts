@@ -57,10 +57,16 @@ const MIGRATIONS: readonly string[] = [
  */
 export class NodeStore {
   private readonly sql: SqlStorage;
-  private stored: NodeName | null;
+  private stored: NodeName | null = null;
 
   constructor(sql: SqlStorage) {
     this.sql = sql;
+    this.reload();
+  }
+
+  /** After a transaction that was rolled back, and with it perhaps the tables. */
+  reload(): void {
+    const { sql } = this;
     const isMade = sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'budget_node'").toArray().length > 0;
     if (isMade) this.migrate();
     const row = isMade ? sql.exec('SELECT org, id FROM budget_node').one() : null;

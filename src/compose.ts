@@ -84,6 +84,7 @@ export function compose({ toolPackages }: Parts) {
         budgets: budgetsOf(this.env),
         halts: haltsOf(this.env),
         floors: makeFloors(this.env.ORGS),
+        orgLog: makeOrgLog(this.env.ORGS, refusals),
         toolbox,
         findActor,
       };

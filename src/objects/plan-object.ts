@@ -4,6 +4,7 @@ import type {
   AuditStore,
   BudgetRef,
   Budgets,
+  OrgLog,
   OutcomeRow,
   OutcomeStore,
   OutsideCommand,
@@ -36,6 +37,7 @@ import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
 import { HaltWatch, UNHEARD_PAUSE_MS, type WatchPorts } from './plan/halt-watch.ts';
+import { HeadReporter } from './plan/head-reporter.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
@@ -50,6 +52,7 @@ export interface PlanObjectParts {
   readonly outcomes: OutcomeStore;
   readonly projects: Projects;
   readonly budgets: Budgets;
+  readonly orgLog: OrgLog;
   readonly halts: WatchPorts['halts'];
   readonly floors: WatchPorts['floors'];
   readonly toolbox: EngineParts['toolbox'];
@@ -100,6 +103,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     },
     () => this.parts(),
   );
+  private readonly headReporter = new HeadReporter({
+    sql: this.ctx.storage.sql,
+    orgLog: () => this.parts().orgLog,
+    nowMs: () => this.nowMs(),
+    report: (problem, cause) => this.report(problem, cause),
+  });
   private isWorking = false;
   /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
   private pausedUntilMs = 0;
@@ -468,9 +477,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const { index, audit, outcomes } = this.parts();
         const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
         const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);
-        // At the same time: whoever sent a command waits for the flush. Both may be repeated.
+        const reported = this.headReporter.report(plan, last, () => [...this.store.rows(0, 1)][0]);
+        // At the same time: whoever sent a command waits for the flush. All may be repeated.
         await Promise.all([entries.length > 0 && audit.append(entries), judged.length > 0 && outcomes.record(judged)]);
         await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
+        const unreported = await reported;
+        if (unreported !== null) throw unreported;
         // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
         const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;
         if (isDue) await this.signRow(last.seq, last.hash);

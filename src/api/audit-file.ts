@@ -18,7 +18,7 @@ import type { SignedHead } from '../core/audit/head.ts';
 import { maskJson } from '../core/audit/mask.ts';
 import type { Sha256 } from '../core/digest.ts';
 import { canonicalJson, type JsonValue } from '../core/json.ts';
-import { type ChainedRow, genesisHash } from '../core/plan/chain.ts';
+import { type ChainedRow, genesisHash, verifyChain } from '../core/plan/chain.ts';
 
 /** What a page says of itself. */
 export interface SealClaim {
@@ -77,6 +77,9 @@ function rowLine(row: ChainedRow, sha256: Sha256): object {
   const data = maskJson(row.data as unknown as JsonValue);
   if (data === (row.data as unknown)) return { kind: 'row', row };
   const masked = { ...row, data };
+  // The signature of the page stands for what is hidden, so the row has to be the one that was hashed; one that is not shows as changed.
+  const { seq, prev } = row;
+  if (!verifyChain(sha256, prev, [row], { seq: seq - 1, head: prev }).valid) return { kind: 'row', row: masked };
   return { kind: 'masked_row', row: masked, content_sha256: sha256(canonicalJson(masked)) };
 }
 

@@ -6,6 +6,9 @@ const onPlan = [...COMMON_ERRORS, 'not_found'] as const;
 
 export const AUDIT_FORMATS = ['jsonl', 'csv'] as const;
 
+/** Why a plan decides nothing any more: the first row of its log that is wrong, and what is wrong with it. */
+export const logProblem = z.object({ problem: z.string(), first_bad_seq: z.number(), detail: z.string() });
+
 /** Signed: the log of this plan had a row of this number and hash at that time. */
 export const signedHeadView = z.object({
   v: z.literal(1),
@@ -41,6 +44,8 @@ export const auditExport = defineOperation({
     rows: z.number(),
     /** Whether the deployment signs heads and pages. */
     signing: z.enum(['on', 'off']),
+    /** The log is damaged: these are the rows that can be read of it. */
+    log_problem: logProblem.optional(),
     /** Absent on the last page. */
     next_after_seq: z.number().optional(),
   }),
@@ -60,6 +65,8 @@ export const auditHead = defineOperation({
     /** Null where the deployment does not sign. */
     signed_head: signedHeadView.nullable(),
     signing: z.enum(['on', 'off']),
+    /** The log is damaged: its last row that can be read is shown, and nothing of it is signed any more. */
+    log_problem: logProblem.optional(),
   }),
   errors: onPlan,
   idempotent: true,

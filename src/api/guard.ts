@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { logProblem } from './audit.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { count, jsonObject, optional, planId, timestamp } from './schemas.ts';
 import { limitView } from './views.ts';
@@ -63,6 +64,8 @@ export const planGuardAudit = defineOperation({
     evicted_count: z.number(),
     entries: z.array(auditEntryView),
     truncated: z.boolean(),
+    /** The log is damaged: these are the entries that can be read of it. */
+    log_problem: logProblem.optional(),
     next_after_seq: z.number().optional(),
   }),
   errors: onPlan,
@@ -87,8 +90,10 @@ export const planGuardAuditVerify = defineOperation({
     /** The entries in the database; `behind`: the newest ones are on their way. */
     trail: z.enum(['complete', 'behind', 'changed']),
     first_bad_seq: z.number().optional(),
-    /** gap, broken_link, changed, rewritten, truncated, added, deleted, bad_signature or trail_changed. */
+    /** The first of the findings (docs/audit.md "Verify" says what each means). */
     problem: z.string().optional(),
+    /** Everything that was found, what the log says against itself first; at most 100. */
+    findings: z.array(z.object({ seq: z.number(), problem: z.string() })).optional(),
   }),
   errors: onPlan,
   idempotent: true,

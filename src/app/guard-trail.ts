@@ -4,7 +4,7 @@ import { CONFIG_KEYS, type ConfigKey } from '../api/config.ts';
 import type { TrailEntry } from '../api/guard-service.ts';
 import type { AuditEventType } from '../core/guards/guard.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
-import { auditEntryOf } from '../core/plan/audit.ts';
+import { readEntryOf } from '../core/plan/audit.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { PlanPort } from './ports.ts';
@@ -47,7 +47,7 @@ export async function readGuardTrail(org: string, snapshot: PlanSnapshot, port: 
 /** Guards decide about calls and checks; everything else that a log holds is in plan/guard/audit. */
 function trailEntryOf(row: LogRow): TrailEntry | null {
   if (row.type !== 'call_decided' && row.type !== 'check_recorded') return null;
-  const entry = auditEntryOf(row);
+  const entry = readEntryOf(row);
   if (entry === null) return null;
   // Every guard's verdict on a call is in plan/guard/audit: here it is the one that decided.
   const { guards: _guards, ...context } = entry.context;

@@ -4,28 +4,31 @@
  */
 import { headText, type SignedHead } from '../core/audit/head.ts';
 import { canonicalJson } from '../core/json.ts';
-import { auditEntryOf } from '../core/plan/audit.ts';
-import type { ChainProblem } from '../core/plan/chain.ts';
+import { readEntryOf } from '../core/plan/audit.ts';
+import type { LogProblem } from '../core/plan/chain.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { AuditRow } from './ports.ts';
 import type { Services } from './services.ts';
 
 export type TrailProblem =
-  | ChainProblem['problem']
-  /** The state that the plan acts on is not what its log says. */
-  | 'state_differs'
-  /** The log ends before a row that was signed, or that D1 has an entry of. */
-  | 'truncated'
+  | LogProblem
   /** The log has rows that the plan does not know of. */
   | 'added'
-  /** A row is not the one that was signed, though the chain holds: all of it was made again. */
-  | 'rewritten'
   /** The whole log is gone. */
   | 'deleted'
   /** A signature beside the log does not fit what it stands for. */
   | 'bad_signature'
-  /** The entry in D1 is not what the row of the log says, or one is missing. */
+  /** Rows that were flushed long ago, when they must have been signed, have no signed head behind them. */
+  | 'unsigned'
+  /** D1 has no entry of a row that was flushed, has one of which there is no row, or has another than the row says. */
+  | 'trail_missing'
+  | 'trail_extra'
   | 'trail_changed';
+
+export interface TrailFinding {
+  readonly seq: number;
+  readonly problem: TrailProblem;
+}
 
 export interface TrailVerdict {
   readonly valid: boolean;
@@ -36,59 +39,90 @@ export interface TrailVerdict {
   readonly signedSeq: number | null;
   /** `behind`: the newest rows are not in D1 yet. */
   readonly trail: 'complete' | 'behind' | 'changed';
-  readonly problem: { readonly seq: number; readonly problem: TrailProblem } | null;
+  /** The first of the findings. */
+  readonly problem: TrailFinding | null;
+  /** What the log says against itself comes first, then what others say against it. */
+  readonly findings: readonly TrailFinding[];
 }
 
 /** Rows that are read at once. */
 const PAGE = 500;
 
+/** Findings that are named at most; one is enough to know that nothing can be relied on. */
+const MAX_FINDINGS = 100;
+
+/** A plan at work signs after so many rows at the latest, one at rest at once; both soon after the rows are in D1. */
+const SIGNED_WITHIN_ROWS = 64;
+const SIGNED_WITHIN_MS = 10 * 60_000;
+
 /** Null: the org never had such a plan. */
 export async function verifyTrail(org: string, planId: string, services: Services): Promise<TrailVerdict | null> {
   const port = services.plans.plan(org, planId);
   const [chain, heads] = [await port.verify(), await port.heads({ sign: false })];
-  const base = { entries: 0, head: '', headSignature: 'missing', signedSeq: null, trail: 'changed' } as const;
   if (chain === null || heads === null) {
     const index = await services.planIndex.get(org, planId);
     const [entry] = await services.audit.list(org, planId, 0, 1);
     const existed = (index !== null && index.seq > 0) || entry !== undefined;
-    return existed ? { ...base, valid: false, problem: { seq: 1, problem: 'deleted' } } : null;
+    const problem = { seq: 1, problem: 'deleted' } as const;
+    const nothing = { valid: false, entries: 0, head: '', headSignature: 'missing', signedSeq: null, trail: 'changed' } as const;
+    return existed ? { ...nothing, problem, findings: [problem] } : null;
   }
   const signature = await judgeSignatures(heads.signed, { org, planId }, services);
-  const signedHashes = new Map(heads.signed.map((head) => [head.seq, head.hash]));
+  // A head whose signature does not fit proves nothing but that somebody was there.
+  const signedHashes = new Map(signature.proven.map((head) => [head.seq, head.hash]));
   const compared = await compareRows(org, planId, signedHashes, services);
-  const { lastSeq, rewrittenSeq, changedSeq } = compared;
+  const { lastSeq, rewrittenSeq } = compared;
   // The state in memory, the signatures and D1 all know how far the log went.
-  const knownSeq = Math.max(heads.seq, ...heads.signed.map((head) => head.seq), compared.trailSeq);
+  const knownSeq = Math.max(heads.seq, ...signature.proven.map((head) => head.seq), compared.trailSeq);
   // Asked again, since the plan may have gone on while its log was read.
   const endSeq = (await port.heads({ sign: false }))?.seq ?? heads.seq;
-  const differs = !chain.valid && chain.problem === 'state_differs';
-  // What the log says against itself comes first, then what others say against it.
-  const problem = firstOf([
-    [lastSeq === 0, 'deleted', 1],
-    [!chain.valid && !differs, chain.valid ? 'changed' : chain.problem, chain.valid ? 0 : chain.seq],
-    [rewrittenSeq !== null, 'rewritten', rewrittenSeq ?? 0],
-    [lastSeq < knownSeq, 'truncated', lastSeq + 1],
-    [lastSeq > endSeq, 'added', endSeq + 1],
-    [signature.badSeq !== null, 'bad_signature', signature.badSeq ?? 0],
-    [changedSeq !== null, 'trail_changed', changedSeq ?? 0],
-    // Last: whatever changed the log also makes the state differ from it, and has a name of its own.
-    [differs, 'state_differs', heads.seq],
-  ]);
+  const own = chain.valid ? null : { seq: chain.seq, problem: chain.problem };
+  // What follows from another change of the log is named after it.
+  const isConsequence = own?.problem === 'state_differs' || own?.problem === 'truncated' || own?.problem === 'rewritten';
+  const unsignedSeq = await unsignedFrom(org, planId, heads.signed.at(-1)?.seq ?? 0, services);
+  const findings = distinct([
+    ...(lastSeq === 0 && heads.damage?.problem !== 'changed' ? [{ seq: 1, problem: 'deleted' } as const] : []),
+    ...(own === null || isConsequence ? [] : [own]),
+    ...(rewrittenSeq === null ? [] : [{ seq: rewrittenSeq, problem: 'rewritten' } as const]),
+    // Rows behind one that cannot be read are not missing.
+    ...(lastSeq < knownSeq && !(own?.problem === 'changed' && lastSeq < own.seq)
+      ? [{ seq: lastSeq + 1, problem: 'truncated' } as const]
+      : []),
+    ...(heads.damage === null && lastSeq > endSeq ? [{ seq: endSeq + 1, problem: 'added' } as const] : []),
+    ...signature.badSeqs.map((seq) => ({ seq, problem: 'bad_signature' }) as const),
+    ...compared.trailFindings,
+    ...(unsignedSeq === null ? [] : [{ seq: unsignedSeq, problem: 'unsigned' } as const]),
+    ...(own !== null && isConsequence ? [own] : []),
+  ]).slice(0, MAX_FINDINGS);
   const newest = heads.signed.at(-1);
   return {
-    valid: problem === null,
+    valid: findings.length === 0,
     entries: chain.entries,
     head: chain.head,
     headSignature: newest === undefined ? (services.auditKeys.signs ? 'missing' : 'off') : signature.newest,
     signedSeq: newest?.seq ?? null,
     trail: compared.trail,
-    problem,
+    problem: findings[0] ?? null,
+    findings,
   };
 }
 
-function firstOf(rows: readonly (readonly [isSo: boolean, problem: TrailProblem, seq: number])[]): TrailVerdict['problem'] {
-  const found = rows.find(([isSo]) => isSo);
-  return found === undefined ? null : { seq: found[2], problem: found[1] };
+/** A row has one problem of each kind at most, whoever found it. */
+function distinct(findings: readonly TrailFinding[]): readonly TrailFinding[] {
+  return [...new Map(findings.map((found) => [`${found.problem} ${found.seq}`, found])).values()];
+}
+
+/**
+ * The first row that is in D1 for a while and has no signed head behind it though it must have one: heads are signed before the plan takes
+ * rows as flushed. Null: none, or the deployment does not sign.
+ */
+async function unsignedFrom(org: string, planId: string, signedSeq: number, services: Services): Promise<number | null> {
+  if (!services.auditKeys.signs) return null;
+  const index = await services.planIndex.get(org, planId);
+  if (index === null || index.seq <= signedSeq) return null;
+  const isLongAgo = services.clock.nowMs() - Date.parse(index.updatedAt) > SIGNED_WITHIN_MS;
+  const isDue = index.state !== 'running' || index.seq - signedSeq >= SIGNED_WITHIN_ROWS;
+  return isLongAgo && isDue ? signedSeq + 1 : null;
 }
 
 async function judgeSignatures(
@@ -96,14 +130,16 @@ async function judgeSignatures(
   plan: { readonly org: string; readonly planId: string },
   { auditKeys }: Services,
 ) {
-  let badSeq: number | null = null;
+  const badSeqs: number[] = [];
+  const proven: SignedHead[] = [];
   let newest: 'valid' | 'invalid' | 'unknown_key' = 'valid';
   for (const head of heads) {
     const isOurs = head.org === plan.org && head.plan_id === plan.planId;
     newest = isOurs ? await auditKeys.verify(headText(head), head) : 'invalid';
-    if (newest === 'invalid') badSeq ??= head.seq;
+    if (newest === 'invalid') badSeqs.push(head.seq);
+    else proven.push(head);
   }
-  return { badSeq, newest };
+  return { badSeqs, proven, newest };
 }
 
 /** Walks the log and D1's entries side by side. */
@@ -116,9 +152,9 @@ async function compareRows(org: string, planId: string, signed: ReadonlyMap<numb
   let lastSeq = 0;
   let isBehind = false;
   let rewrittenSeq: number | null = null;
-  let changedSeq: number | null = null;
-  const differs = (seq: number): void => {
-    changedSeq ??= seq;
+  const trailFindings: TrailFinding[] = [];
+  const found = (seq: number, problem: TrailProblem): void => {
+    if (trailFindings.length < MAX_FINDINGS) trailFindings.push({ seq, problem });
   };
   for (;;) {
     const rows = (await port.log(lastSeq, PAGE)) ?? [];
@@ -126,14 +162,14 @@ async function compareRows(org: string, planId: string, signed: ReadonlyMap<numb
       const hash = signed.get(row.seq);
       if (hash !== undefined && hash !== row.hash) rewrittenSeq ??= row.seq;
       // Entries of D1 for which the log has no row between this one and the one before.
-      for (; !entry.done && entry.value.seq < row.seq; entry = await entries.next()) differs(entry.value.seq);
-      const due = auditEntryOf(row);
+      for (; !entry.done && entry.value.seq < row.seq; entry = await entries.next()) found(entry.value.seq, 'trail_extra');
+      const due = readEntryOf(row);
       if (!entry.done && entry.value.seq === row.seq) {
         trailSeq = row.seq;
-        if (!isEntryOf(entry.value, row)) differs(row.seq);
+        if (!isEntryOf(entry.value, row)) found(row.seq, due === null ? 'trail_extra' : 'trail_changed');
         entry = await entries.next();
       } else if (due !== null) {
-        if (row.seq <= flushedSeq) differs(row.seq);
+        if (row.seq <= flushedSeq) found(row.seq, 'trail_missing');
         else isBehind = true;
       }
       lastSeq = row.seq;
@@ -142,8 +178,8 @@ async function compareRows(org: string, planId: string, signed: ReadonlyMap<numb
   }
   // Entries behind the last row: the log was cut.
   for (; !entry.done; entry = await entries.next()) trailSeq = entry.value.seq;
-  const trail: TrailVerdict['trail'] = changedSeq !== null ? 'changed' : isBehind ? 'behind' : 'complete';
-  return { lastSeq, trailSeq: Math.max(trailSeq, flushedSeq), trail, rewrittenSeq, changedSeq };
+  const trail: TrailVerdict['trail'] = trailFindings.length > 0 ? 'changed' : isBehind ? 'behind' : 'complete';
+  return { lastSeq, trailSeq: Math.max(trailSeq, flushedSeq), trail, rewrittenSeq, trailFindings };
 }
 
 async function* entriesOf(org: string, planId: string, { audit }: Services): AsyncGenerator<AuditRow, undefined> {
@@ -157,7 +193,7 @@ async function* entriesOf(org: string, planId: string, { audit }: Services): Asy
 }
 
 function isEntryOf(stored: AuditRow, row: LogRow): boolean {
-  const due = auditEntryOf(row);
+  const due = readEntryOf(row);
   if (due === null) return false;
   const shape = [due.timestamp, due.eventType, due.guardName, due.result, due.reason, due.actor.kind, due.actor.id, due.context, due.hash];
   const kept = [

@@ -3,101 +3,39 @@ import { runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { ulid } from 'ulid';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ResultOf } from '../../src/api/operations.ts';
 import { findOperation } from '../../src/api/operations.ts';
-import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
-import { startPlan } from '../../src/app/start-plan.ts';
+import { verifyTrail } from '../../src/app/verify-trail.ts';
 import type { SignedHead } from '../../src/core/audit/head.ts';
-import { type ChainEvent, chainRow, genesisHash } from '../../src/core/plan/chain.ts';
-import type { LogRow } from '../../src/core/plan/events.ts';
+import { chainRow } from '../../src/core/plan/chain.ts';
+import type { LogRow, PlanEvent } from '../../src/core/plan/events.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { HeadStore } from '../../src/objects/plan/head-store.ts';
-import { addAction, evict, isTerminal, logOf, newOrg, performed, services, sha256, stubOf, until } from './plan-support.ts';
+import { auditOf, evict, logOf, newOrg, performed, planOf, services, sha256, stubOf } from './plan-support.ts';
+import { bodyOf, counting, endedPlan, rechain, type TamperedPlan } from './tamper-support.ts';
 
-const STEPS = [
-  { id: 'one', call: { tool: 'test/counter', arguments: { label: 'tampered' } } },
-  { id: 'two', call: { tool: 'test/counter', arguments: {} } },
-];
-
+let plan: TamperedPlan;
 let person: Principal;
 let planId: string;
 
-/** A plan that ran to its end. Made here and not by the helpers, whose checks after each test it would not pass any more. */
 beforeEach(async () => {
-  person = await newOrg();
-  const actionName = await addAction(person, { name: `a-${ulid().toLowerCase()}`, execute: STEPS, apply: 'none' });
-  const made = await startPlan(
-    { actionName, arguments: {}, input: '', message: null, idempotency: null, fieldPrefix: '', automationProfile: 'auto' },
-    person,
-    services,
-  );
-  if (!made.ok) throw new Error(JSON.stringify(made.error));
-  planId = made.value.plan.id;
-  await until(person, planId, isTerminal);
-  // The last rows are in D1, and the end is signed.
-  await waitFor(
-    async () =>
-      (await verify()).head_signature === 'valid' &&
-      (await verify()).trail === 'complete' &&
-      (await verify()).signed_seq === (await logOf(person, planId)).length,
-  );
+  plan = await endedPlan(counting(2));
+  ({ person, planId } = plan);
 });
 
-async function waitFor(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await holds()); tries += 1) {
-    if (tries > 300) throw new Error(`not reached: ${JSON.stringify(await verify())}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
-async function call(name: string, params: object) {
-  const found = findOperation(name);
-  if (found === null) throw new Error(`no operation ${name}`);
-  return dispatchOperation(found, params, { principal: person, idempotencyKey: null }, services);
-}
-
-async function verify(): Promise<ResultOf<'_cleveragents/plan/guard/audit/verify'>> {
-  const answer = await call('_cleveragents/plan/guard/audit/verify', { plan_id: planId });
-  if (!answer.ok) throw new Error(JSON.stringify(answer.error));
-  return answer.value as unknown as ResultOf<'_cleveragents/plan/guard/audit/verify'>;
-}
-
-async function exported() {
-  const answer = await call('_cleveragents/audit/export', { plan_id: planId, limit: 1000 });
-  if (!answer.ok) throw new Error(JSON.stringify(answer.error));
-  const { content } = answer.value as { content: string };
-  return verifyAuditFile(content, { sha256, jwks: { keys: services.auditKeys.publicKeys } });
-}
-
-const tamper = (change: (sql: SqlStorage) => void): Promise<void> =>
-  runInDurableObject(stubOf(person, planId), (_object, state) => change(state.storage.sql));
-
-const bodyOf = (sql: SqlStorage, seq: number): string => String(sql.exec('SELECT body FROM log WHERE seq = ?', seq).one()['body']);
-
-/** Makes the chain again from a row on, as somebody would who knows how it is made. */
-function rechain(sql: SqlStorage, org: string, change: (row: LogRow) => object): void {
-  let prev = genesisHash(sha256, org, planId);
-  for (const { body } of sql.exec('SELECT body FROM log ORDER BY seq').toArray()) {
-    const row = JSON.parse(String(body)) as LogRow;
-    const { v: _v, seq, prev: _prev, hash: _hash, ...event } = { ...row, ...change(row) } as LogRow;
-    const next = chainRow(sha256, prev, seq, event as ChainEvent);
-    sql.exec('UPDATE log SET body = ? WHERE seq = ?', JSON.stringify(next), seq);
-    prev = next.hash;
-  }
-}
+const of = () => ({ org: person.org, planId });
 
 describe('the log of a plan', () => {
   it('that nobody touched is valid, signed, and the same in D1', async () => {
     const log = await logOf(person, planId);
-    expect(await verify()).toMatchObject({
+    expect(await plan.verify()).toMatchObject({
       valid: true,
       entries: log.length,
       head_signature: 'valid',
       signed_seq: log.length,
       trail: 'complete',
     });
-    expect(await exported()).toMatchObject({ valid: true, signature: 'valid', rows: log.length });
+    expect(await plan.exported()).toMatchObject({ valid: true, signature: 'valid', rows: log.length });
   });
 
   const cases: readonly (readonly [
@@ -138,7 +76,11 @@ describe('the log of a plan', () => {
       (sql, last) => {
         const { hash, ...row } = JSON.parse(bodyOf(sql, last)) as LogRow;
         const { v: _v, seq: _seq, prev: _prev, ...event } = row;
-        sql.exec('INSERT INTO log (seq, body) VALUES (?, ?)', last + 1, JSON.stringify(chainRow(sha256, hash, last + 1, event as never)));
+        sql.exec(
+          'INSERT INTO log (seq, body) VALUES (?, ?)',
+          last + 1,
+          JSON.stringify(chainRow(sha256, hash, last + 1, event as PlanEvent)),
+        );
       },
       'added',
       undefined,
@@ -165,51 +107,63 @@ describe('the log of a plan', () => {
     ],
   ];
 
-  it.each(cases)('shows: %s', async (_, change, problem, seq, inExport) => {
+  const moments = ['while the plan is in memory', 'after a restart'] as const;
+  const both = cases.flatMap((row) => moments.map((moment) => [moment, ...row] as const));
+
+  it.each(both)('shows %s: %s', async (moment, name, change, problem, seq, inExport) => {
     const last = (await logOf(person, planId)).length;
-    await tamper((sql) => change(sql, last));
-    const verdict = await verify();
+    await plan.tamper((sql) => change(sql, last));
+    if (moment === 'after a restart') await evict(person, planId);
+    // What was put in behind the end is a row like any other for a plan that starts with it.
+    if (moment === 'after a restart' && name === 'a row put in behind the end') return expectAdded(last);
+    const verdict = await plan.verify();
     expect(verdict).toMatchObject({ valid: false, problem });
     if (seq !== undefined)
       expect(verdict.first_bad_seq).toBe(seq === 'last' ? (problem === 'truncated' ? last : verdict.first_bad_seq) : seq);
-    const file = await exported();
+    const file = await plan.exported();
     expect(file.valid).toBe(false);
     expect(file.problem).toMatch(inExport);
   });
 
+  /** Such a row is not in what was signed before, nor in an export that was kept. */
+  async function expectAdded(last: number): Promise<void> {
+    expect(await plan.verify()).toMatchObject({ entries: last + 1, signed_seq: last });
+    expect((await storedHeads()).at(-1)?.seq).toBe(last);
+  }
+
   it('shows a change although the whole chain was made again: it is not the chain that was signed', async () => {
-    await tamper((sql) => rechain(sql, person.org, (row) => (row.seq === 1 ? { actor: { kind: 'human', id: 'somebody-else' } } : {})));
+    await plan.tamper((sql) => rechain(sql, of(), (row) => (row.seq === 1 ? { actor: { kind: 'human', id: 'somebody-else' } } : {})));
     const [first] = (await storedHeads()).map(({ seq }) => seq);
-    expect(await verify()).toMatchObject({ valid: false, problem: 'rewritten', first_bad_seq: first });
-    expect(await exported()).toMatchObject({ valid: false, problem: 'rewritten' });
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'rewritten', first_bad_seq: first });
+    expect(await plan.exported()).toMatchObject({ valid: false, problem: 'rewritten' });
   });
 
   it('shows the same by D1 when the signatures were taken away as well', async () => {
-    await tamper((sql) => {
-      rechain(sql, person.org, (row) => (row.seq === 1 ? { actor: { kind: 'human', id: 'somebody-else' } } : {}));
+    await plan.tamper((sql) => {
+      rechain(sql, of(), (row) => (row.seq === 1 ? { actor: { kind: 'human', id: 'somebody-else' } } : {}));
       sql.exec('DELETE FROM heads');
     });
-    expect(await verify()).toMatchObject({ valid: false, problem: 'trail_changed', first_bad_seq: 1, head_signature: 'missing' });
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'trail_changed', first_bad_seq: 1, head_signature: 'missing' });
   });
 
   it('shows that its end is gone when the signatures went with it and the object has forgotten', async () => {
     const last = (await logOf(person, planId)).length;
-    await tamper((sql) => {
+    await plan.tamper((sql) => {
       sql.exec('DELETE FROM log WHERE seq > 2');
       sql.exec('DELETE FROM heads');
       sql.exec('DELETE FROM snapshot');
     });
     await evict(person, planId);
     expect(last).toBeGreaterThan(3);
-    expect(await verify()).toMatchObject({ valid: false, problem: 'truncated', first_bad_seq: 3 });
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'truncated', first_bad_seq: 3 });
   });
 
   it('shows that all of it is gone, as long as the index or the trail knows the plan', async () => {
     await runInDurableObject(stubOf(person, planId), (_object, state) => state.storage.deleteAll());
     await runInDurableObject(stubOf(person, planId), (_object, state) => state.abort('forget')).catch(() => undefined);
-    expect(await verify()).toMatchObject({ valid: false, problem: 'deleted', first_bad_seq: 1, entries: 0 });
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'deleted', first_bad_seq: 1, entries: 0 });
     await env.DB.prepare('DELETE FROM plans WHERE plan_id = ?').bind(planId).run();
-    expect(await verify()).toMatchObject({ valid: false, problem: 'deleted' });
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'deleted' });
     const stranger = await newOrg();
     const found = findOperation('_cleveragents/plan/guard/audit/verify');
     if (found === null) throw new Error('no operation');
@@ -219,32 +173,59 @@ describe('the log of a plan', () => {
 });
 
 describe("a plan's entries in D1", () => {
-  const changed: readonly (readonly [name: string, sql: string])[] = [
+  const LAST = '(SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)';
+  const SECOND =
+    '(SELECT min(seq) FROM audit_entries WHERE plan_id = ?1 AND seq > (SELECT min(seq) FROM audit_entries WHERE plan_id = ?1))';
+  type Seqs = readonly number[];
+  const last = (seqs: Seqs): Seqs => seqs.slice(-1);
+  const second = (seqs: Seqs): Seqs => seqs.slice(1, 2);
+  const changed: readonly (readonly [name: string, sql: string, problem: string, at: (seqs: Seqs) => Seqs])[] = [
     [
       'another result',
-      "UPDATE audit_entries SET result = iif(result = 'allowed', 'denied', 'allowed') WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
+      `UPDATE audit_entries SET result = iif(result = 'allowed', 'denied', 'allowed') WHERE plan_id = ?1 AND seq = ${LAST}`,
+      'trail_changed',
+      last,
     ],
+    ['another reason', `UPDATE audit_entries SET reason = 'because' WHERE plan_id = ?1 AND seq = ${LAST}`, 'trail_changed', last],
+    ['another actor', `UPDATE audit_entries SET actor_id = 'nobody' WHERE plan_id = ?1 AND seq = ${SECOND}`, 'trail_changed', second],
+    ['another context', `UPDATE audit_entries SET context = '{}' WHERE plan_id = ?1 AND seq = ${SECOND}`, 'trail_changed', second],
+    ['a deleted entry', `DELETE FROM audit_entries WHERE plan_id = ?1 AND seq = ${SECOND}`, 'trail_missing', second],
+    ['the last entry deleted', `DELETE FROM audit_entries WHERE plan_id = ?1 AND seq = ${LAST}`, 'trail_missing', last],
     [
-      'another reason',
-      "UPDATE audit_entries SET reason = 'because' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
+      'two deleted',
+      `DELETE FROM audit_entries WHERE plan_id = ?1 AND seq IN (${SECOND}, ${LAST})`,
+      'trail_missing',
+      (seqs) => [...second(seqs), ...last(seqs)],
     ],
-    [
-      'another actor',
-      "UPDATE audit_entries SET actor_id = 'nobody' WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)",
-    ],
-    ['a deleted entry', 'DELETE FROM audit_entries WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)'],
-    [
-      'a moved entry',
-      'UPDATE audit_entries SET seq = seq + 1 WHERE plan_id = ?1 AND seq = (SELECT max(seq) FROM audit_entries WHERE plan_id = ?1)',
-    ],
-    ['all deleted', 'DELETE FROM audit_entries WHERE plan_id = ?1'],
+    ['all deleted', 'DELETE FROM audit_entries WHERE plan_id = ?1', 'trail_missing', (seqs) => seqs],
   ];
-  it.each(changed)('are held against the log: %s', async (_, sql) => {
+  it.each(changed)('are held against the log, each named by its row: %s', async (_, sql, problem, at) => {
+    const seqs = (await auditOf(person, planId)).map((entry) => entry.seq);
     await env.DB.prepare(sql).bind(planId).run();
-    const verdict = await verify();
-    expect(verdict.valid).toBe(false);
-    expect(verdict.problem).toMatch(/^(?:trail_changed|truncated)$/);
-    expect(await exported()).toMatchObject({ valid: true });
+    const findings = at(seqs).map((seq) => ({ seq, problem }));
+    expect(await plan.verify()).toMatchObject({ valid: false, trail: 'changed', problem, first_bad_seq: findings[0]?.seq, findings });
+    expect(await plan.exported()).toMatchObject({ valid: true });
+  });
+
+  it('of which the log has no row are named: one put between, one moved behind the end', async () => {
+    const seqs = (await auditOf(person, planId)).map((entry) => entry.seq);
+    const free = Array.from({ length: seqs.at(-1) ?? 0 }, (_, index) => index + 1).find((seq) => !seqs.includes(seq)) ?? 0;
+    expect(free).toBeGreaterThan(1);
+    await env.DB.prepare(
+      `INSERT INTO audit_entries SELECT org, plan_id, ?2, at, event_type, guard_name, result, reason, actor_kind, actor_id, context, hash
+       FROM audit_entries WHERE plan_id = ?1 AND seq = 1`,
+    )
+      .bind(planId, free)
+      .run();
+    expect(await plan.verify()).toMatchObject({ valid: false, findings: [{ seq: free, problem: 'trail_extra' }] });
+    await env.DB.prepare('DELETE FROM audit_entries WHERE plan_id = ?1 AND seq = ?2').bind(planId, free).run();
+    const end = seqs.at(-1) ?? 0;
+    await env.DB.prepare('UPDATE audit_entries SET seq = seq + 1 WHERE plan_id = ?1 AND seq = ?2').bind(planId, end).run();
+    // D1 knows a row more than the log has: the log may as well have been cut.
+    expect((await plan.verify()).findings).toEqual([
+      { seq: end + 1, problem: 'truncated' },
+      { seq: end, problem: 'trail_missing' },
+    ]);
   });
 });
 
@@ -262,24 +243,34 @@ describe('signed heads', () => {
   });
 
   it('are made again when they were lost between the signature and its row', async () => {
-    await tamper((sql) => sql.exec('DELETE FROM heads'));
+    await plan.tamper((sql) => sql.exec('DELETE FROM heads'));
     await evict(person, planId);
-    expect(await verify()).toMatchObject({ valid: true, head_signature: 'missing' });
+    expect(await plan.verify()).toMatchObject({ valid: true, head_signature: 'missing' });
     const log = await logOf(person, planId);
-    const answer = await call('_cleveragents/audit/head', { plan_id: planId });
+    const answer = await plan.call('_cleveragents/audit/head');
     expect(answer).toMatchObject({ ok: true, value: { seq: log.length, signed_head: { seq: log.length, hash: log.at(-1)?.hash } } });
-    expect(await verify()).toMatchObject({ valid: true, head_signature: 'valid', signed_seq: log.length });
-    await call('_cleveragents/audit/head', { plan_id: planId });
+    expect(await plan.verify()).toMatchObject({ valid: true, head_signature: 'valid', signed_seq: log.length });
+    await plan.call('_cleveragents/audit/head');
     expect(await storedHeads()).toHaveLength(1);
+  });
+
+  it('that must be there and are not are a finding of their own', async () => {
+    await plan.tamper((sql) => sql.exec('DELETE FROM heads'));
+    await evict(person, planId);
+    const later = { ...services, clock: { nowMs: () => Date.now() + 3_600_000 } };
+    const finding = { seq: 1, problem: 'unsigned' };
+    expect(await verifyTrail(person.org, planId, later)).toMatchObject({ valid: false, headSignature: 'missing', findings: [finding] });
+    const off = { ...later, auditKeys: { ...services.auditKeys, signs: false } };
+    expect(await verifyTrail(person.org, planId, off)).toMatchObject({ valid: true, headSignature: 'off', findings: [] });
   });
 
   it('are not made of a row that is not in the log', async () => {
     const log = await logOf(person, planId);
-    await tamper((sql) => {
+    await plan.tamper((sql) => {
       sql.exec('DELETE FROM heads');
       sql.exec('DELETE FROM log WHERE seq = ?', log.length);
     });
-    expect(await call('_cleveragents/audit/head', { plan_id: planId })).toMatchObject({ ok: true, value: { signed_head: null } });
+    expect(await plan.call('_cleveragents/audit/head')).toMatchObject({ ok: true, value: { signed_head: null } });
     expect(await storedHeads()).toEqual([]);
   });
 });
@@ -288,22 +279,10 @@ describe('secrets in the arguments of a call', () => {
   it('reach the tool as they are, and are in no row of the log', async () => {
     const secret = `sk-${'Ab3dEf6hIj9k'.repeat(3)}`;
     const label = `label-${ulid()} ${secret}`;
-    const actionName = await addAction(person, {
-      name: `a-${ulid().toLowerCase()}`,
-      arguments: { type: 'object', properties: { label: { type: 'string' } } },
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the template language of actions
-      execute: [{ id: 'one', call: { tool: 'test/counter', arguments: { label: '${args.label}' } } }],
-      apply: 'none',
-    });
-    const made = await startPlan(
-      { actionName, arguments: { label }, input: '', message: null, idempotency: null, fieldPrefix: '', automationProfile: 'auto' },
-      person,
-      services,
-    );
-    if (!made.ok) throw new Error(JSON.stringify(made.error));
-    planId = made.value.plan.id;
-    const done = await until(person, planId, isTerminal);
-    expect(done.plan.failure).toBeNull();
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the template language of actions
+    plan = await endedPlan([{ id: 'one', call: { tool: 'test/counter', arguments: { label: '${args.label}' } } }], { label });
+    ({ person, planId } = plan);
+    expect((await planOf(person, planId).read())?.plan.failure).toBeNull();
     expect(performed(label)).toHaveLength(1);
     expect(JSON.stringify(await logOf(person, planId))).not.toContain(secret);
     const rows = await runInDurableObject(stubOf(person, planId), (_object, state) =>

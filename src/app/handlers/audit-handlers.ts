@@ -1,6 +1,7 @@
 import { writeAuditPage } from '../../api/audit-file.ts';
 import { CSV_HEADER, csvLine } from '../../core/audit/csv.ts';
-import { auditEntryOf } from '../../core/plan/audit.ts';
+import { readEntryOf } from '../../core/plan/audit.ts';
+import type { LogDamage } from '../../core/plan/chain.ts';
 import type { LogRow } from '../../core/plan/events.ts';
 import { ok } from '../../core/result.ts';
 import type { Handlers } from '../handler.ts';
@@ -28,7 +29,7 @@ export const auditHandlers = {
     const content =
       format === 'csv'
         ? `${afterSeq === 0 ? CSV_HEADER : ''}${rows
-            .flatMap((row) => auditEntryOf(row) ?? [])
+            .flatMap((row) => readEntryOf(row) ?? [])
             .map((entry) => csvLine(planId, entry))
             .join('')}`
         : await writeAuditPage(
@@ -49,6 +50,7 @@ export const auditHandlers = {
       content,
       rows: rows.length,
       signing: signingOf(services),
+      ...logProblemOf(heads.damage),
       ...(isLast ? {} : { next_after_seq: lastSeq }),
     });
   },
@@ -56,11 +58,23 @@ export const auditHandlers = {
   '_cleveragents/audit/head': async ({ plan_id: planId }, call, services) => {
     const heads = await planPort(planId, call, services).heads({ sign: true });
     if (heads === null) return unknownPlan(planId);
-    const { seq, hash, signed } = heads;
+    const { seq, hash, signed, damage } = heads;
     const newest = signed.at(-1);
-    return ok({ plan_id: planId, seq, hash, signed_head: newest === undefined ? null : { ...newest }, signing: signingOf(services) });
+    return ok({
+      plan_id: planId,
+      seq,
+      hash,
+      signed_head: newest === undefined ? null : { ...newest },
+      signing: signingOf(services),
+      ...logProblemOf(damage),
+    });
   },
 } satisfies Partial<Handlers>;
+
+/** For an answer that shows what can be read of a damaged log. */
+export function logProblemOf(damage: LogDamage | null) {
+  return damage === null ? {} : { log_problem: { problem: damage.problem, first_bad_seq: damage.seq, detail: damage.detail } };
+}
 
 function signingOf({ auditKeys }: Parameters<Handlers['_cleveragents/audit/head']>[2]): 'on' | 'off' {
   return auditKeys.signs ? 'on' : 'off';

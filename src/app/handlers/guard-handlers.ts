@@ -1,11 +1,12 @@
 import { CONFIG_KEYS, type ConfigKey } from '../../api/config.ts';
 import type { AuditEntryView } from '../../api/guard.ts';
-import { type AuditEntry, auditEntryOf } from '../../core/plan/audit.ts';
+import { type AuditEntry, readEntryOf } from '../../core/plan/audit.ts';
 import { ok } from '../../core/result.ts';
 import { guardViewOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import type { Services } from '../services.ts';
 import { verifyTrail } from '../verify-trail.ts';
+import { logProblemOf } from './audit-handlers.ts';
 import { planPort, readPlan, unknownPlan } from './plan-handlers.ts';
 
 /** Rows that are read at once while a trail is put together. */
@@ -21,6 +22,8 @@ export const guardHandlers = {
   '_cleveragents/plan/guard/audit': async (params, call, services) => {
     const port = planPort(params.plan_id, call, services);
     const maxEntries = await maxEntriesOf(call, services);
+    const heads = await port.heads({ sign: false });
+    if (heads === null) return unknownPlan(params.plan_id);
     let allowed = 0;
     let denied = 0;
     let kept: AuditEntry[] = [];
@@ -28,7 +31,7 @@ export const guardHandlers = {
       const rows = await port.log(from, LOG_PAGE);
       if (rows === null) return unknownPlan(params.plan_id);
       for (const row of rows) {
-        const entry = auditEntryOf(row);
+        const entry = readEntryOf(row);
         if (entry === null) continue;
         if (entry.result === 'allowed') allowed += 1;
         else denied += 1;
@@ -51,6 +54,7 @@ export const guardHandlers = {
       evicted_count: allowed + denied - kept.length,
       entries: entries.map(entryView),
       truncated,
+      ...logProblemOf(heads.damage),
       ...(truncated && last !== undefined ? { next_after_seq: last.seq } : {}),
     });
   },
@@ -67,6 +71,7 @@ export const guardHandlers = {
       ...(verdict.signedSeq === null ? {} : { signed_seq: verdict.signedSeq }),
       trail: verdict.trail,
       ...(verdict.problem === null ? {} : { first_bad_seq: verdict.problem.seq, problem: verdict.problem.problem }),
+      ...(verdict.findings.length === 0 ? {} : { findings: verdict.findings.map((found) => ({ ...found })) }),
     });
   },
 } satisfies Partial<Handlers>;

@@ -1,6 +1,6 @@
 import { maskJson, maskText } from '../audit/mask.ts';
 import type { JsonObject } from '../json.ts';
-import type { LogRow } from './events.ts';
+import { isLogRow, type LogRow } from './events.ts';
 
 /** One entry of the trail, with the source's fields (guards.md "Audit Entry Fields") and its place in the chain. */
 export interface AuditEntry {
@@ -13,6 +13,15 @@ export interface AuditEntry {
   readonly actor: LogRow['actor'];
   readonly context: JsonObject;
   readonly hash: string;
+}
+
+/** The entry of a row that may have been tampered with; null as well where what is in it is no row that was written here. */
+export function readEntryOf(row: LogRow): AuditEntry | null {
+  try {
+    return isLogRow(row) ? auditEntryOf(row) : null;
+  } catch {
+    return null;
+  }
 }
 
 /**

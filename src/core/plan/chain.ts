@@ -43,7 +43,14 @@ export type ChainVerdict =
   | ({ readonly valid: false; readonly entries: number; readonly head: string } & ChainProblem);
 
 /** What an object finds wrong with its own log: the chain, its end, what was signed of it, and the state that it acts on. */
-export type LogProblem = ChainProblem['problem'] | 'truncated' | 'rewritten' | 'state_differs';
+export type LogProblem =
+  | ChainProblem['problem']
+  | 'truncated'
+  | 'rewritten'
+  | 'state_differs'
+  /** A value that a row refers to is not beside the log, or is not the one that its digest names. */
+  | 'value_missing'
+  | 'value_changed';
 
 /** Why a plan acts on nothing any more: the first row that is wrong, and what is wrong with it. */
 export interface LogDamage {

@@ -4,10 +4,11 @@
  * the state.
  */
 import { canonicalJson, exceedsDepth } from '../../core/json.ts';
-import { genesisHash, type LogDamage, type LogVerdict, verifyChain } from '../../core/plan/chain.ts';
+import { genesisHash, type LogDamage, type LogProblem, type LogVerdict, verifyChain } from '../../core/plan/chain.ts';
 import { isLogRow, type LogRow } from '../../core/plan/events.ts';
 import { evolve, replay } from '../../core/plan/evolve.ts';
 import type { Plan } from '../../core/plan/plan.ts';
+import { valuesOfRow } from '../../core/plan/values-of-row.ts';
 import { sha256 } from '../sha256.ts';
 import type { HeadStore } from './head-store.ts';
 import type { PlanStore } from './plan-store.ts';
@@ -45,13 +46,13 @@ export function openLog(store: PlanStore, heads: HeadStore): OpenedLog {
     const org = plan?.org;
     let next = (plan?.seq ?? 0) + 1;
     for (const stored of store.bodies(next - 1, Number.MAX_SAFE_INTEGER)) {
-      if (stored.seq !== next) return damaged(next, 'gap', `row ${stored.seq} stands where row ${next} belongs`);
+      if (stored.seq !== next) return damaged(stored.seq, 'gap', `row ${stored.seq} stands where row ${next} belongs`);
       const row = parseRow(stored.body);
       if (row === null) return damaged(next, 'changed', `row ${next} cannot be read`);
       const before = plan;
       const head = before?.headHash ?? firstHead(row);
       const verdict = verifyChain(sha256, head, [row], { seq: next - 1, head });
-      if (!verdict.valid) return damaged(next, verdict.problem, `row ${next} is not the one that was written`);
+      if (!verdict.valid) return damaged(verdict.seq, verdict.problem, `row ${next} is not the one that was written`);
       if (!isLogRow(row)) return damaged(next, 'changed', `row ${next} is of no known type`);
       plan = folded(before, row);
       if (plan === null) return damaged(next, 'changed', `row ${next} does not follow from the rows before it`);
@@ -99,17 +100,69 @@ export function verifyLog(
   const verdict = verifyChain(sha256, genesisHash(sha256, of.org, of.planId), readableRows(store, 0, Number.MAX_SAFE_INTEGER));
   if (!verdict.valid) return verdict;
   const { entries, head } = verdict;
-  if (store.lastSeq() > entries) return { valid: false, entries, head, seq: entries + 1, problem: 'changed' };
-  if (damage !== null) return { valid: false, entries, head, seq: damage.seq, problem: damage.problem };
-  if (!isSound(store, state)) return { valid: false, entries, head, seq: state?.seq ?? 0, problem: 'state_differs' };
-  return verdict;
+  const wrong = (seq: number, problem: LogProblem): LogVerdict => ({ valid: false, entries, head, seq, problem });
+  if (store.lastSeq() > entries) return wrong(entries + 1, 'changed');
+  if (damage !== null) return wrong(damage.seq, damage.problem);
+  const found = stateProblem(store, state) ?? valueProblem(store);
+  return found === null ? verdict : wrong(found.seq, found.problem);
 }
 
-/** Whether the state is what the log says: a snapshot that somebody put there instead is no state to act on. */
-export function isSound(store: PlanStore, state: Plan | null): boolean {
+interface Found {
+  readonly seq: number;
+  readonly problem: LogProblem;
+}
+
+/** Holds the state in memory, and the snapshot that the next start would begin with, against the fold of the log. */
+function stateProblem(store: PlanStore, state: Plan | null): Found | null {
+  const kept = store.snapshotPlan();
+  const snapshot = kept.kind === 'read' ? kept.plan : null;
+  let isSnapshotTold = snapshot === null;
+  let told: Plan | null = null;
+  for (const row of readableRows(store, 0, Number.MAX_SAFE_INTEGER)) {
+    told = isLogRow(row) ? folded(told, row) : null;
+    if (told === null) return { seq: row.seq, problem: 'changed' };
+    if (row.seq === snapshot?.seq) isSnapshotTold = isSame(told, snapshot);
+  }
+  if (!isSame(told, state)) return { seq: state?.seq ?? 1, problem: 'state_differs' };
+  return isSnapshotTold && kept.kind === 'read' ? null : { seq: snapshot?.seq ?? state?.seq ?? 1, problem: 'state_differs' };
+}
+
+/** Every value that a row refers to has to be there and to be what its name says. */
+function valueProblem(store: PlanStore): Found | null {
+  const seen = new Set<string>();
+  for (const row of readableRows(store, 0, Number.MAX_SAFE_INTEGER)) {
+    const digests = valuesIn(row);
+    if (digests === null) return { seq: row.seq, problem: 'changed' };
+    for (const digest of digests) {
+      if (seen.has(digest)) continue;
+      seen.add(digest);
+      const bytes = store.blob(digest);
+      if (bytes === null) return { seq: row.seq, problem: 'value_missing' };
+      if (sha256(bytes) !== digest) return { seq: row.seq, problem: 'value_changed' };
+    }
+  }
+  return null;
+}
+
+/** Null: a row that somebody else made, with members that no row of its type has. */
+function valuesIn(row: LogRow): readonly string[] | null {
   try {
-    const told = replay(readableRows(store, 0, Number.MAX_SAFE_INTEGER));
-    return state !== null && told !== null && canonicalJson(told) === canonicalJson(state);
+    return valuesOfRow(row);
+  } catch {
+    return null;
+  }
+}
+
+function isSame(told: Plan | null, other: Plan | null): boolean {
+  return told !== null && other !== null && canonicalJson(told) === canonicalJson(other);
+}
+
+/** Whether the log is whole and the state is what it says: a snapshot that somebody put there instead is no state to act on. */
+export function isSound(store: PlanStore, state: Plan | null): boolean {
+  const rows = (): Iterable<LogRow> => readableRows(store, 0, Number.MAX_SAFE_INTEGER);
+  if (state === null || !verifyChain(sha256, genesisHash(sha256, state.org, state.id), rows()).valid) return false;
+  try {
+    return isSame(replay(rows()), state);
   } catch {
     return false;
   }

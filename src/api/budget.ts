@@ -86,6 +86,13 @@ export const budgetShow = defineOperation({
  */
 export const budgetSet = defineOperation({
   name: '_cleveragents/budget/set',
+  change: {
+    type: 'budget_caps_changed',
+    subject: ['level', 'session_id', 'total_usd', 'monthly_usd', 'daily_usd'],
+    shownBy: '_cleveragents/budget/show',
+    within: 'budget',
+    recorded: ['windows'],
+  },
   summary: 'Set, raise, lower or remove the caps of the org or a session; answers when those below have heard of it',
   role: 'operator',
   alternativeRoles: ['approver'],

@@ -46,8 +46,10 @@ export interface RecordedChange {
   readonly subject: readonly string[];
   /** Members of the answer that name it as well, where the parameters do not. */
   readonly named?: readonly string[];
-  /** The operation that shows it as it is, called with the subject; what it refuses is recorded as nothing. */
+  /** The operation that shows it as it is, called with those of the subject that it takes; what it refuses is recorded as nothing. */
   readonly shownBy?: string;
+  /** The member of the answer that has the form of what `shownBy` answers; default: the answer itself. */
+  readonly within?: string;
   /** Members of the answer, and of what `shownBy` answers, that are recorded. */
   readonly recorded: readonly string[];
   /** `goes_ahead`: made even where the log cannot be written. Default: refused as unavailable. */

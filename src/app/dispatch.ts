@@ -9,7 +9,6 @@ import { actionHandlers } from './handlers/action-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { auditHandlers } from './handlers/audit-handlers.ts';
 import { budgetHandlers } from './handlers/budget-handlers.ts';
-import { budgetHandlers } from './handlers/budget-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
@@ -36,7 +35,6 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
-  ...budgetHandlers,
   ...budgetHandlers,
   ...auditHandlers,
   ...actionHandlers,
@@ -106,7 +104,8 @@ async function run(name: OperationName, params: unknown, call: CallContext, serv
 async function show(name: string, params: JsonObject, call: CallContext, services: Services): Promise<JsonObject | null> {
   const found = findOperation(name);
   if (found === null) return null;
-  const parsed = parseParams(found.operation, params);
+  const taken = Object.keys(found.operation.params.shape).flatMap((member) => (member in params ? [[member, params[member]]] : []));
+  const parsed = parseParams(found.operation, Object.fromEntries(taken));
   const shown = parsed.ok ? await run(found.name, parsed.value, call, services) : parsed;
   return shown.ok ? shown.value : null;
 }

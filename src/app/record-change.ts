@@ -1,6 +1,6 @@
 import type { Operation } from '../api/operation.ts';
 import { digestOf } from '../core/digest.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { OrgFact } from '../core/org-log/org-event.ts';
 import { recordedMembers } from '../core/org-log/recorded-value.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -60,7 +60,11 @@ export async function recordChange({ operation, params, call, services, show, ru
           ...about,
           subject: { ...subject, ...recordedMembers(sha256, result.value, change.named ?? []) },
           before,
-          after: recordedMembers(sha256, result.value, change.recorded),
+          after: recordedMembers(
+            sha256,
+            change.within === undefined ? result.value : objectIn(result.value[change.within]),
+            change.recorded,
+          ),
         },
       }
     : {
@@ -83,6 +87,9 @@ async function tell(id: string, fact: OrgFact, org: string, { orgLog }: Services
     }
   }
 }
+
+const objectIn = (value: JsonValue | undefined): JsonObject | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
 
 const MAX_REASON_CHARACTERS = 500;
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { GUARDRAIL_SETTINGS, type GuardrailSetting } from '../core/guardrail-settings.ts';
+import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
 import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { jsonValue, nameReference, nextPageToken, optional } from './schemas.ts';
@@ -52,6 +53,12 @@ export const CONFIG_KEYS = {
   },
   'core.default-action': { meaning: 'Action of messages that name none', value: nameReference, scopes: ['org'], fallback: null },
   'core.default-project': { meaning: 'Project of plans that name none', value: nameReference, scopes: ['org'], fallback: null },
+  'core.external-plan-retention-days': {
+    meaning: 'Days without any call or answer after which a plan of an executor outside ends by itself; locked when it is opened',
+    value: z.int('must be a whole number of days').min(1, 'must be at least 1').max(3650, 'must be at most 3650'),
+    scopes: ['org'],
+    fallback: DEFAULT_RETENTION_DAYS,
+  },
   'approvals.separate_requester': {
     meaning: 'Who started a plan may not approve it; unset = on as soon as the org has two approvers',
     value: z.boolean('must be true or false'),

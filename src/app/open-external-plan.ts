@@ -1,6 +1,8 @@
 import { type ActionDocument, parseAction } from '../core/action.ts';
 import type { Guardrails } from '../core/guard-policy.ts';
+import type { JsonValue } from '../core/json.ts';
 import type { CreateCommand } from '../core/plan/commands.ts';
+import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { Principal } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -104,5 +106,11 @@ async function prepare(request: OpenRequest, principal: Principal, services: Ser
     message: null,
     rejection: null,
     external: true,
+    retentionDays: retentionOf(orgConfig),
   });
+}
+
+function retentionOf(orgConfig: ReadonlyMap<string, JsonValue>): number {
+  const days = orgConfig.get('core.external-plan-retention-days');
+  return typeof days === 'number' ? days : DEFAULT_RETENTION_DAYS;
 }

@@ -152,6 +152,8 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       });
     case 'plan_cancelled':
       return entry('plan_cancelled', 'plan', true, row.data.reason, {});
+    case 'retention_ended':
+      return entry('retention_ended', 'plan', true, row.data.reason, {});
     case 'plan_restarted':
       return entry('plan_restarted', 'plan', true, row.data.reason, { phase: row.data.to.phase });
     case 'decision_made':

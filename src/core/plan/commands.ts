@@ -51,6 +51,8 @@ export interface CreateCommand {
   readonly rejection: string | null;
   /** The executor is the caller: the plan is made at work, and nobody here is asked for a proposal. */
   readonly external?: true;
+  /** Of an external plan: days without anything happening after which it ends by itself. */
+  readonly retentionDays?: number;
 }
 
 /** The structured answer of design section 11, already parsed. */

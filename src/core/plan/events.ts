@@ -54,6 +54,7 @@ export interface EventBodies {
     readonly root: Decision;
     /** The executor is the caller. */
     readonly external?: true;
+    readonly retention_days?: number;
   };
   plan_rejected: { readonly reason: string; readonly to: Move };
   /** A gate was asked: it let the plan through, or wants a human, or (unattended) fails the plan. */
@@ -155,6 +156,8 @@ export interface EventBodies {
   plan_applied: { readonly head: string | null; readonly previous: string | null; readonly report: JsonObject; readonly to: Move };
   apply_constrained: { readonly reason: string; readonly report: JsonObject; readonly to: Move };
   plan_cancelled: { readonly reason: string | null; readonly to: Move };
+  /** An executor outside was not heard of for so long that its plan ended by itself. */
+  retention_ended: { readonly reason: string; readonly to: Move };
   /** An executor outside asked about numbers that it keeps itself; or asked for a call in a form that is none. */
   check_recorded: {
     readonly check: string;
@@ -255,6 +258,7 @@ export const EVENT_TYPES = [
   'plan_applied',
   'apply_constrained',
   'plan_cancelled',
+  'retention_ended',
   'check_recorded',
   'session_associated',
   'imported',

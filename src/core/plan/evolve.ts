@@ -7,8 +7,7 @@ import { canonicalJson } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
 import type { Charge, EventBodies, LogRow, Move } from './events.ts';
-import { checkRecorded, countCall, imported, settledOutside } from './external/evolve.ts';
-import { NO_EXTERNAL_STATE } from './external/external.ts';
+import { checkRecorded, countCall, imported, openedOutside, settledOutside } from './external/evolve.ts';
 import { type Approval, type Call, type FinishedStep, type HaltWord, type Plan, pendingApprovals, type Step, type Stored } from './plan.ts';
 
 export function evolve(plan: Plan | null, row: LogRow): Plan {
@@ -46,7 +45,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     createDigest: data.create_digest,
     // An executor outside is at work from the first moment, and so is the clock.
     ...(data.external === true
-      ? ({ external: NO_EXTERNAL_STATE, phase: 'execute', state: 'running' } as const)
+      ? ({ external: openedOutside(data), phase: 'execute', state: 'running' } as const)
       : ({ phase: 'action', state: 'queued' } as const)),
     resumeState: null,
     terminal: false,
@@ -161,6 +160,7 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'halt_cleared':
       return withHalt(plan, { ...row.data, reason: null, by: row.actor, at: row.at });
     case 'plan_cancelled':
+    case 'retention_ended':
       return moved({ ...plan, cancelReason: row.data.reason }, row.data.to);
     case 'check_recorded':
       return checkRecorded(plan, row.data, dayOfInstant(row.at));

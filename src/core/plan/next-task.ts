@@ -1,5 +1,5 @@
 import { REMINDER_MS } from './decide/open-approval.ts';
-import { isExternal, openAuthorizations } from './external/external.ts';
+import { isExternal, openAuthorizations, retentionEndsMs } from './external/external.ts';
 import { type Approval, type Call, haltOf, type Plan, pendingApprovals } from './plan.ts';
 
 /** What the engine has to do next for a plan; derived from the state alone, so that a restart finds the same thing to do. */
@@ -64,10 +64,11 @@ function deadlinesOf(pending: readonly Approval[]): number[] {
   });
 }
 
-/** A plan whose executor is outside only lets time pass: questions and authorisations expire, the latter after its end as well. */
+/** A plan whose executor is outside only lets time pass: questions and authorisations expire, the latter after its end as well, and so does its retention. */
 function nextDeadline(plan: Plan, nowMs: number): NextTask {
   const open = openAuthorizations(plan).flatMap((call) => (call.external?.expiresAt == null ? [] : [Date.parse(call.external.expiresAt)]));
-  const deadlines = [...(plan.terminal ? [] : deadlinesOf(pendingApprovals(plan))), ...open];
+  const endMs = retentionEndsMs(plan);
+  const deadlines = [...(plan.terminal ? [] : deadlinesOf(pendingApprovals(plan))), ...open, ...(endMs === null ? [] : [endMs])];
   if (deadlines.length === 0) return { kind: 'sleep', atMs: null };
   const next = Math.min(...deadlines);
   return next <= nowMs ? { kind: 'tick' } : { kind: 'sleep', atMs: next };

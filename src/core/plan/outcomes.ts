@@ -2,7 +2,8 @@
  * What became of what a plan decided, as a projection of its log (design section 6): calls feed the success of later calls, plans that
  * of later gates, and all of them show whether confidence keeps its word. What counts:
  *
- * - A **call** ends `succeeded` or `failed`; a retry is not an end, and of a call that never ran (refused, denied) nothing was learnt. A
+ * - A **call** ends `succeeded` or `failed`, in the words of whoever performed it: an executor outside that says nothing until its
+ *   authorisation expires, or that the call never left, has said nothing about the operation. A retry is not an end, and of a call that never ran (refused, denied) nothing was learnt. A
  *   retry that may not run leaves a failed call. What comes after the plan has ended is cost only.
  * - A **gate** is a prediction. A human's no to it is `failed`, and ends it. A yes to a phase gate is `ok`; a yes to calls is judged by
  *   what those calls then do. A gate that confidence alone passed is judged as its plan ends. So every prediction is judged once.
@@ -59,8 +60,9 @@ export function outcomeOf(
   const of = { seq: row.seq, at: row.at };
   switch (row.type) {
     case 'call_settled': {
-      const { outcome, late, call_id: callId } = row.data;
-      if (late === true || (outcome !== 'succeeded' && outcome !== 'failed')) return null;
+      const { outcome, late, expired, told, call_id: callId } = row.data;
+      const neverRan = expired === true || told?.outcome === 'not_dispatched';
+      if (late === true || neverRan || (outcome !== 'succeeded' && outcome !== 'failed')) return null;
       const decision = decisionOf(callId, row.seq);
       return decision === null ? null : { ...of, ...predictionOf(decision), outcome: outcome === 'succeeded' ? 'ok' : 'failed' };
     }
@@ -92,7 +94,32 @@ export function outcomeOf(
     }
     case 'plan_cancelled':
       return hasBegun(row.data.to.phase) ? { ...of, kind: 'plan', outcome: 'failed' } : null;
-    default:
+    // Not how anything ended that was predicted: a plan that is given up by its executor, or never begun, has shown nothing either.
+    case 'retention_ended':
+    case 'plan_rejected':
+    case 'plan_created':
+    case 'decision_made':
+    case 'call_sent':
+    case 'message_said':
+    case 'artifact_produced':
+    case 'message_received':
+    case 'strategy_completed':
+    case 'execution_completed':
+    case 'plan_restarted':
+    case 'approval_opened':
+    case 'approval_refused':
+    case 'approval_closed':
+    case 'approval_extended':
+    case 'approval_reminded':
+    case 'limit_granted':
+    case 'budget_warning':
+    case 'check_recorded':
+    case 'session_associated':
+    case 'imported':
+    case 'guard_revised':
+    case 'guard_revision_refused':
+    case 'halted':
+    case 'halt_cleared':
       return null;
   }
 }

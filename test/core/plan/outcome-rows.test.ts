@@ -1,7 +1,7 @@
 /** Which rows of a log are outcomes: of calls, of gates, of the plan. */
 import { describe, expect, it } from 'vitest';
 import { type CallDecision, type Outcome, outcomeOf } from '../../../src/core/plan/outcomes.ts';
-import { call, failed, OPEN, PlanDriver, profileOf, type Script, succeeded } from './plan-driver.ts';
+import { AGENT, call, createCommand, failed, OPEN, PlanDriver, profileOf, type Script, succeeded } from './plan-driver.ts';
 
 /** The outcomes of everything that happened, each row judged with the last state of the plan, as a late flush does it. */
 function outcomesOf(driver: PlanDriver): readonly Outcome[] {
@@ -51,6 +51,26 @@ describe('calls', () => {
     expect(driver.at).toBe('execute/errored (end)');
     expect(said(driver, 'call')).toEqual(['failed']);
     expect(said(driver, 'plan')).toEqual(['failed']);
+  });
+
+  it.each([
+    ['succeeded', 'ok'],
+    ['failed', 'failed'],
+    ['not_dispatched', null],
+    [null, null],
+  ] as const)('of an executor outside that says %s of one are %s', (told, outcome) => {
+    const driver = new PlanDriver();
+    driver.do({ ...createCommand({ profile: 'auto', project: null, apply: 'none' }), external: true });
+    const by = AGENT.actor;
+    const request = { toolName: 'own.tool', arguments: {}, isWrite: false, costUsd: 1, step: null, operation: null, idempotencyKey: null };
+    driver.do({ type: 'authorize', by, request });
+    if (told === null) driver.wait(2 * 3600 * 1000).do({ type: 'tick' });
+    else driver.do({ type: 'settle_external', by, callId: 'c1', outcome: told, costUsd: null });
+    expect(driver.rowsOf('call_settled')).toHaveLength(1);
+    expect(said(driver, 'call')).toEqual(outcome === null ? [] : [outcome]);
+    // What is told after the authorisation has expired is cost only.
+    if (told === null) driver.do({ type: 'settle_external', by, callId: 'c1', outcome: 'failed', costUsd: null });
+    expect(said(driver, 'call')).toEqual(outcome === null ? [] : [outcome]);
   });
 
   it('that never ran say nothing: denied by a guard, denied by a human', () => {

@@ -471,6 +471,17 @@ describe('creation', () => {
     expect(driver.rows).toHaveLength(length);
   });
 
+  it.each([
+    ['guardrails', { guardrails: { max_steps: 3 } }],
+    ["the org's floor", { orgFloor: { tool_denylist: ['shell.run'] } }],
+    ['profile', { profile: profileOf('auto') }],
+  ])('under another policy (%s) is a conflict, not the plan that is there', (_case, options) => {
+    const driver = PlanDriver.make({}, WORK);
+    expect(refusalOf(driver.do(createCommand(options))).kind).toBe('already_exists');
+    expect(driver.rowsOf('plan_created')).toHaveLength(1);
+    expect(driver.plan.policy).toEqual(createCommand().policy);
+  });
+
   it('can leave a rejected plan, which says why and takes nothing', () => {
     const driver = PlanDriver.make({ rejection: 'the budget of the org is used up' });
     expect(driver.at).toBe('action/rejected (end)');

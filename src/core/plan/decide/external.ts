@@ -18,7 +18,7 @@ import { report } from './advance.ts';
 import { authorize } from './authorize.ts';
 import { warnOnce } from './calls.ts';
 import { checkGuard } from './check.ts';
-import { expireAuthorizations, settleExternal } from './settle-external.ts';
+import { endRetention, expireAuthorizations, settleExternal } from './settle-external.ts';
 
 const EXTERNAL_COMMANDS: Readonly<Record<keyof ExternalCommands, true>> = {
   authorize: true,
@@ -60,6 +60,7 @@ function isAsking(plan: Plan): boolean {
 }
 
 export function decideExternal(work: Work, command: ExternalCommand): Result<ExternalAnswer, Refusal> {
+  endRetention(work);
   const plan = work.plan();
   if (command.type === 'settle_external') return settleExternal(work, command);
   if (plan.terminal) {

@@ -47,6 +47,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
       createdAt: now,
     },
     ...(command.external === undefined ? {} : { external: command.external }),
+    ...(command.retentionDays === undefined ? {} : { retention_days: command.retentionDays }),
   });
   if (command.rejection !== null) {
     work.emit('plan_rejected', SYSTEM, { reason: command.rejection, to: { phase: 'action', state: 'rejected', terminal: true } });
@@ -74,6 +75,7 @@ export function createDigest(work: Work, command: CreateCommand): string {
     session: command.sessionId,
     project: command.project?.name ?? null,
     profile: command.profile.digest,
+    policy: command.policy,
   });
 }
 

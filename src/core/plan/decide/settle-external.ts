@@ -8,7 +8,7 @@ import { err, ok, type Result } from '../../result.ts';
 import type { Charge } from '../events.ts';
 import { reservationId } from '../evolve.ts';
 import type { ExternalCommands, SettlementAnswer } from '../external/commands.ts';
-import { openAuthorizations } from '../external/external.ts';
+import { openAuthorizations, retentionEndsMs } from '../external/external.ts';
 import type { Call, Plan } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { warnOnce } from './calls.ts';
@@ -82,6 +82,22 @@ export function expireAuthorizations(work: Work): void {
     if (call.external?.expiresAt != null && call.external.expiresAt <= now) expire(work, call);
   }
   warnOnce(work);
+}
+
+/**
+ * Ends a plan of which nobody was heard for as long as its retention is, whether or not the alarm has come round to it. What is still open
+ * is charged in full first. False: it is not over.
+ */
+export function endRetention(work: Work): boolean {
+  const plan = work.plan();
+  const endMs = retentionEndsMs(plan);
+  if (endMs === null || Date.parse(work.context.now) < endMs) return false;
+  for (const call of openAuthorizations(plan)) expire(work, call);
+  work.emit('retention_ended', SYSTEM, {
+    reason: `nothing has happened in the plan since ${plan.updatedAt}; its retention of ${plan.external?.retentionDays} days is over`,
+    to: { phase: plan.phase, state: 'cancelled', terminal: true },
+  });
+  return true;
 }
 
 function expire(work: Work, call: Call): void {

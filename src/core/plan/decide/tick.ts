@@ -7,11 +7,12 @@ import { findApproval, pendingApprovals } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { askNextStep, REMINDER_MS } from './open-approval.ts';
 import { settleCall } from './settle.ts';
-import { expireAuthorizations } from './settle-external.ts';
+import { endRetention, expireAuthorizations } from './settle-external.ts';
 
 /** Time passes: what was on the way when the plan ended is charged; a live plan reminds once a day before an approval expires, and closes what has expired; the plan then asks how to go on. */
 export function tick(work: Work): void {
   const { now } = work.context;
+  if (endRetention(work)) return;
   if (isExternal(work.plan())) expireAuthorizations(work);
   if (work.plan().terminal) {
     if (isExternal(work.plan())) return;

@@ -9,6 +9,11 @@ import { COUNTED_STEPS, type ExternalState, isHeld, isOpen, NO_EXTERNAL_STATE, R
 /** Closed approvals that are kept; what they said stays in the log. */
 const KEPT_APPROVALS = 200;
 
+/** What a plan of an executor outside knows as it is opened. */
+export function openedOutside({ retention_days: retentionDays }: EventBodies['plan_created']): ExternalState {
+  return retentionDays === undefined ? NO_EXTERNAL_STATE : { ...NO_EXTERNAL_STATE, retentionDays };
+}
+
 /** What a decision about a call changes beside the call itself. Denied calls use up nothing. */
 export function countCall(plan: Plan, call: Call): Plan {
   if (plan.external === undefined) return plan;

@@ -14,6 +14,9 @@ export const MAX_OPEN_AUTHORIZATIONS = 1000;
 /** Questions to humans that are open at once; what is refused beyond opens none. */
 export const MAX_PENDING_APPROVALS = 100;
 
+/** Days without anything happening after which a plan ends by itself, unless the org says another number. */
+export const DEFAULT_RETENTION_DAYS = 30;
+
 /** Decisions that a plan remembers beside the open ones: for settling twice, idempotency keys and retries. */
 export const REMEMBERED_DECISIONS = 1000;
 
@@ -30,6 +33,8 @@ export interface ExternalState {
   /** Steps before this one are over: their calls are not counted any more. */
   readonly firstStep: number;
   readonly imported: ImportedTrail | null;
+  /** Locked when the plan was opened; absent: it stays open for ever. */
+  readonly retentionDays?: number;
 }
 
 /** The trail that was loaded from metadata, with its entries as they came. */
@@ -73,6 +78,17 @@ export interface ExternalSettlement {
 
 export function isExternal(plan: Pick<Plan, 'external'>): boolean {
   return plan.external !== undefined;
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/**
+ * When the plan ends by itself: so many days after whatever happened in it last, at the end of that day (UTC), so that a busy plan does
+ * not move its alarm with every call. Null: never.
+ */
+export function retentionEndsMs({ external, terminal, updatedAt }: Pick<Plan, 'external' | 'terminal' | 'updatedAt'>): number | null {
+  if (terminal || external?.retentionDays === undefined) return null;
+  return Math.ceil((Date.parse(updatedAt) + external.retentionDays * DAY_MS) / DAY_MS) * DAY_MS;
 }
 
 /** A call that was refused so far and may be asked for again. */

@@ -1,20 +1,22 @@
 import * as z from 'zod';
 import { HALT_LEVELS } from '../core/plan/plan.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
-import { planId, text, timestamp } from './schemas.ts';
+import { optional, planId, sessionId, text, timestamp } from './schemas.ts';
 
-/** The levels whose switch this service has. What another level needs to be named by is a further optional member here. */
+/** A session and a plan are named by their ids, the org by the key; an id that the level does not go by is refused. */
 const target = {
-  level: z.enum(['plan'], 'must be plan').meta({ description: 'What is halted' }),
-  plan_id: planId,
+  level: z.enum(HALT_LEVELS, 'must be plan, session or org').meta({ description: 'What is halted: a plan, all plans of a session, all of the org' }),
+  plan_id: optional(planId),
+  session_id: optional(sessionId),
 };
 
 export const haltView = z.object({
-  level: z.enum(['plan']),
-  plan_id: planId,
+  level: z.enum(HALT_LEVELS),
+  plan_id: planId.optional(),
+  session_id: sessionId.optional(),
   /** Whether anything is authorised now: false only when no level above is halted either. */
   halted: z.boolean(),
-  /** Every switch that is set, the plan's own and those above it. */
+  /** Every switch that is set, the own one and those above it. */
   halts: z.array(
     z.object({
       level: z.enum(HALT_LEVELS),
@@ -25,6 +27,12 @@ export const haltView = z.object({
       halted_at: timestamp,
     }),
   ),
+  /** Of set and clear: whether every live plan has acknowledged. If not, those that have not are told until they have. */
+  done: z.boolean().optional(),
+  /** How many live plans have acknowledged. */
+  reached: z.number().optional(),
+  /** Ids of the live plans that have not. */
+  unreached: z.array(planId).optional(),
 });
 export type HaltView = z.output<typeof haltView>;
 
@@ -37,16 +45,16 @@ export const haltSet = defineOperation({
     type: 'halt_set',
     subject: ['level', 'plan_id', 'session_id', 'reason'],
     shownBy: '_cleveragents/halt/show',
-    recorded: ['halted', 'halts'],
+    recorded: ['halted', 'halts', 'done', 'unreached'],
     unrecorded: 'goes_ahead',
   },
-  summary: 'The kill switch: from its answer on nothing is authorised, free calls included; what was sent settles',
+  summary: 'The kill switch of a plan, a session or the org: once done, nothing is authorised, free calls included; what was sent settles',
   role: 'operator',
   params: z.strictObject({ ...target, reason: text(2000).meta({ description: 'Why; shown to everybody who looks at the plan' }) }),
   result: haltView,
   errors,
   idempotent: true,
-  cli: { command: ['halt', 'set'], positional, examples: ['plan 01HXRCF1ABCDE12345678901AB --reason "pays twice"'] },
+  cli: { command: ['halt', 'set'], positional, examples: ['plan 01HXRCF1ABCDE12345678901AB --reason "pays twice"', 'session --session-id nightly --reason "wrong project"', 'org --reason "a key leaked"'] },
 });
 
 export const haltClear = defineOperation({
@@ -55,16 +63,16 @@ export const haltClear = defineOperation({
     type: 'halt_cleared',
     subject: ['level', 'plan_id', 'session_id'],
     shownBy: '_cleveragents/halt/show',
-    recorded: ['halted', 'halts'],
+    recorded: ['halted', 'halts', 'done', 'unreached'],
   },
-  summary: 'Lift the kill switch: the plan goes on where it stood',
+  summary: 'Lift the kill switch of a plan, a session or the org: the plans go on where they stood',
   role: 'approver',
   freshKey: true,
   params: z.strictObject(target),
   result: haltView,
   errors,
   idempotent: true,
-  cli: { command: ['halt', 'clear'], positional, examples: ['plan 01HXRCF1ABCDE12345678901AB'] },
+  cli: { command: ['halt', 'clear'], positional, examples: ['plan 01HXRCF1ABCDE12345678901AB', 'org'] },
 });
 
 export const haltShow = defineOperation({

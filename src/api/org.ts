@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
-import { count, jsonObject, optional, timestamp } from './schemas.ts';
+import { count, jsonObject, optional, planId, timestamp } from './schemas.ts';
 
 /** The policy floor of the org: what no profile, action, plan or approval can loosen. */
 export const orgPolicyView = z.object({
@@ -12,6 +12,12 @@ export const orgPolicyView = z.object({
   updated_at: timestamp.nullable(),
   /** Key id. */
   updated_by: z.string().nullable(),
+  /** Of set: whether every live plan is bound by it. If not, those that are not are told until they are, and before they act when they wake. */
+  done: z.boolean().optional(),
+  /** How many live plans have acknowledged. */
+  reached: z.number().optional(),
+  /** Ids of the live plans that have not. */
+  unreached: z.array(planId).optional(),
 });
 export type OrgPolicyView = z.output<typeof orgPolicyView>;
 
@@ -29,7 +35,7 @@ export const orgPolicyShow = defineOperation({
 export const orgPolicySet = defineOperation({
   name: '_cleveragents/org/policy/set',
   change: { type: 'policy_changed', subject: [], shownBy: '_cleveragents/org/policy/show', recorded: ['version', 'digest', 'policy'] },
-  summary: 'Replace the policy floor of the org; it binds every plan that is made from now on',
+  summary: 'Replace the policy floor of the org; it binds new plans and tightens those that are live',
   role: 'admin',
   humanOnly: true,
   freshKey: true,

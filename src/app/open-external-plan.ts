@@ -6,7 +6,8 @@ import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import type { Principal } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
-import { ok, type Result } from '../core/result.ts';
+import { err, ok, type Result } from '../core/result.ts';
+import { admissionIssue } from './admission.ts';
 import { actorOf } from './caller.ts';
 import { policyForPlan } from './plan-policy.ts';
 import { lockProfile } from './profiles.ts';
@@ -87,7 +88,10 @@ async function prepare(request: OpenRequest, principal: Principal, services: Ser
     services,
   );
   if (!policy.ok) return policy;
-  const session = await enterSession(request.sessionId ?? sessionFor(request.planId, services), principal, services);
+  const sessionId = request.sessionId ?? sessionFor(request.planId, services);
+  const forbidden = await admissionIssue({ org, sessionId }, services);
+  if (forbidden !== null) return err(forbidden);
+  const session = await enterSession(sessionId, principal, services);
   if (!session.ok) return session;
   const statistics = await services.outcomes.statistics({ org, project: null, actor: action.value.actor, action: action.value.name });
   return ok({

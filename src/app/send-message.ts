@@ -221,6 +221,7 @@ async function toNewPlan(
       input: text,
       message: { messageId: message.messageId, role: 'user', parts, ...(metadata === null ? {} : { metadata }) },
       idempotency: key === null ? null : { key, body: { operation: 'send', parts, metadata, context: message.contextId ?? null } },
+      ifForbidden: 'plan',
       fieldPrefix: `message.metadata.${EXTENSION_URI}.`,
     },
     call.principal,

@@ -11,6 +11,7 @@ import type { AutomationProfile } from '../core/profile.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField, invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { admissionIssue } from './admission.ts';
 import { actorOf } from './caller.ts';
 import { policyForPlan } from './plan-policy.ts';
 import { findProfile, lockProfile, sandboxOf } from './profiles.ts';
@@ -28,6 +29,11 @@ export interface StartRequest {
   readonly input: string;
   readonly message: CreateCommand['message'];
   readonly idempotency: { readonly key: string; readonly body: JsonValue } | null;
+  /**
+   * What becomes of a request that is right and may not be carried out now (policy, kill switch, exhausted budget): it is refused and makes
+   * no plan, or (`plan`) it makes one that is rejected with the reason.
+   */
+  readonly ifForbidden?: 'plan';
   /** Where the parameters stood, for messages about them: `` or `message.metadata.<uri>.`. */
   readonly fieldPrefix: string;
 }
@@ -153,16 +159,13 @@ async function prepare(
     services,
   );
   if (!policy.ok) return policy;
-  if (policy.value.requireSandbox && sandboxOf(projectConfig, orgConfig).strategy === 'none') {
-    const where = project.value === null ? 'the org' : `project '${project.value.name}'`;
-    return err(
-      invalidState(
-        `this plan requires a sandbox, and ${where} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
-        { profile: profile.value.name, project: project.value?.name ?? null, sandbox_strategy: 'none' },
-      ),
-    );
-  }
-  const session = await enterSession(request.sessionId ?? sessionFor(planId, services), principal, services);
+  const sessionId = request.sessionId ?? sessionFor(planId, services);
+  const forbidden =
+    policy.value.requireSandbox && sandboxOf(projectConfig, orgConfig).strategy === 'none'
+      ? needsSandbox(profile.value.name, project.value)
+      : await admissionIssue({ org, sessionId }, services);
+  if (forbidden !== null && request.ifForbidden !== 'plan') return err(forbidden);
+  const session = await enterSession(sessionId, principal, services);
   if (!session.ok) return session;
   const statistics = await services.outcomes.statistics({
     org,
@@ -184,8 +187,16 @@ async function prepare(
     statistics,
     by: actorOf(principal),
     message: request.message,
-    rejection: null,
+    rejection: forbidden?.message ?? null,
   });
+}
+
+function needsSandbox(profile: string, project: ProjectRef | null): Refusal {
+  const where = project === null ? 'the org' : `project '${project.name}'`;
+  return invalidState(
+    `this plan requires a sandbox, and ${where} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
+    { profile, project: project?.name ?? null, sandbox_strategy: 'none' },
+  );
 }
 
 /** The project that is named by the call, the action, or the org's default for actions that apply to one; its head is pinned here. */

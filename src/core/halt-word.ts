@@ -4,8 +4,10 @@
  * Promise: each setting and each clearing has a higher epoch than the word before it, so that whoever hears the words of a node in any
  * order, late or twice, ends with the newest one. Saying what holds already makes no new word: a repeated call may be told again.
  */
+import type { JsonObject } from './json.ts';
 import type { Caller, Command } from './plan/commands.ts';
 import type { ActorRef, HaltLevel, HaltWord } from './plan/plan.ts';
+import { invalidState, type Refusal } from './refusal.ts';
 
 /** Who says it and when; `reason` null clears. */
 export interface HaltChange {
@@ -47,4 +49,12 @@ export function newestWords(words: readonly HaltWord[]): readonly HaltWord[] {
     if (known === undefined || word.epoch > known.epoch) newest.set(word.level, word);
   }
   return [...newest.values()];
+}
+
+/** Why nothing is begun under a word that is set. */
+export function haltRefusal({ level, reason, epoch }: HaltWord, context: JsonObject): Refusal {
+  return invalidState(`the ${level} is halted: ${reason}. Clear the halt first; what is under way then goes on where it stands.`, {
+    ...context,
+    halted: { level, reason, epoch },
+  });
 }

@@ -4,8 +4,10 @@ import type { JsonObject } from '../../core/json.ts';
 import { NO_FLOOR, parseOrgPolicy } from '../../core/org-policy.ts';
 import { invalidState } from '../../core/refusal.ts';
 import { err, ok } from '../../core/result.ts';
+import { actorOf } from '../caller.ts';
 import type { Handlers } from '../handler.ts';
 import type { OrgPolicyVersion } from '../ports.ts';
+import { pushToPlans } from '../push-to-plans.ts';
 import type { Services } from '../services.ts';
 
 /** The policy floor of the org. It is replaced as a whole, so that what is read is what holds; earlier versions stay stored. */
@@ -27,7 +29,19 @@ export const orgHandlers = {
       savedAt: new Date(services.clock.nowMs()).toISOString(),
       savedBy: keyId,
     };
-    return (await services.orgPolicies.save(next)) ? ok(viewOf(next, services)) : err(changedMeanwhile(version));
+    // Told to the org's object first: from here on it looks for the version by itself, whatever becomes of this call.
+    await services.floors.announce(org, next.version);
+    if (!(await services.orgPolicies.save(next))) return err(changedMeanwhile(version));
+    const by = actorOf(call.principal);
+    await services.floors.put(org, { version: next.version, policy: next.policy, by });
+    const { reached, unreached } = await pushToPlans(
+      { org, sessionId: null },
+      { type: 'apply_floor', by, floor: parsed.value },
+      services,
+    );
+    const done = unreached.length === 0;
+    if (done) await services.floors.told(org, next.version);
+    return ok({ ...viewOf(next, services), done, reached, unreached: [...unreached] });
   },
 } satisfies Pick<Handlers, '_cleveragents/org/policy/show' | '_cleveragents/org/policy/set'>;
 

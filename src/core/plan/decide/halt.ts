@@ -2,6 +2,7 @@
  * The kill switch as a plan sees it (design section 7): from the row on that records it, no effect is authorised, free ones included. What
  * was sent settles, what was asked stays asked; with the last switch cleared the plan goes on where it stood.
  */
+import { haltRefusal } from '../../halt-word.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -65,12 +66,7 @@ function resume(work: Work): void {
 export function haltIssue(plan: Plan, command: Exclude<Command, CreateCommand>): Refusal | null {
   const halt = haltOf(plan);
   if (halt === null || plan.terminal || !wouldAct(plan, command)) return null;
-  return invalidState(`the ${halt.level} is halted: ${halt.reason}. Clear the halt first; the plan then goes on where it stands.`, {
-    plan_id: plan.id,
-    phase: plan.phase,
-    state: plan.state,
-    halted: { level: halt.level, reason: halt.reason, epoch: halt.epoch },
-  });
+  return haltRefusal(halt, { plan_id: plan.id, phase: plan.phase, state: plan.state });
 }
 
 /** Whether a command lets the plan act, if nothing halts it. */

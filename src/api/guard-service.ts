@@ -59,6 +59,12 @@ export const guardConfigure = defineOperation({
     policy: jsonObject,
   }),
   errors: [...recordsOnPlan, 'already_exists', 'budget_exceeded'],
+  cli: {
+    command: ['guard', 'configure'],
+    positional: ['plan_id'],
+    flagAliases: { 'max-cost': 'guardrails.tool_budget', 'max-tool-calls': 'guardrails.max_tool_calls_per_step' },
+    examples: ['01HXRCF1ABCDE12345678901AB --automation-profile auto --max-cost 5 --tool-denylist shell_exec'],
+  },
 });
 
 const guardVerdictView = z.object({
@@ -104,6 +110,12 @@ export const guardAuthorize = defineOperation({
     guards: z.array(guardVerdictView),
   }),
   errors: [...recordsOnPlan, 'already_exists'],
+  cli: {
+    command: ['guard', 'authorize'],
+    positional: ['plan_id', 'tool_name'],
+    pairFlags: { arg: 'arguments' },
+    examples: ['01HXRCF1ABCDE12345678901AB http_get --arg url=https://example.com --cost-usd 0.10'],
+  },
 });
 
 export const guardSettle = defineOperation({
@@ -127,6 +139,11 @@ export const guardSettle = defineOperation({
     budget: z.object({ spent_usd: z.number(), reserved_usd: z.number(), remaining_usd: z.number().nullable() }),
   }),
   errors: recordsOnPlan,
+  cli: {
+    command: ['guard', 'settle'],
+    positional: ['decision_id', 'outcome'],
+    examples: ['01HXRCF1ABCDE12345678901AB.c1 succeeded --cost-usd 0.08', '01HXRCF1ABCDE12345678901AB.c2 not_dispatched'],
+  },
 });
 
 export const guardComplete = defineOperation({
@@ -136,6 +153,7 @@ export const guardComplete = defineOperation({
   params: onlyPlanId,
   result: planView,
   errors: recordsOnPlan,
+  cli: { command: ['guard', 'complete'], positional: ['plan_id'] },
 });
 
 export const guardEvaluate = defineOperation({
@@ -152,9 +170,9 @@ export const guardEvaluate = defineOperation({
       .meta({ description: 'Name of the tool' }),
     context: optional(
       z.strictObject({
-        is_write: optional(z.boolean()),
-        cost_so_far: optional(usd),
-        calls_so_far: optional(count(1_000_000_000)),
+        is_write: optional(z.boolean().meta({ description: 'Whether the call changes something' })),
+        cost_so_far: optional(usd.meta({ description: 'What was spent before; absent: what the plan has spent' })),
+        calls_so_far: optional(count(1_000_000_000).meta({ description: 'Calls made before in this step' })),
         scope: optional(z.enum(GUARD_SCOPES, `must be one of ${GUARD_SCOPES.join(', ')}`)),
       }),
     ),
@@ -162,6 +180,11 @@ export const guardEvaluate = defineOperation({
   result: z.object({ allowed: z.boolean(), reason: z.string().nullable(), requires_approval: z.boolean() }),
   errors: onPlan,
   idempotent: true,
+  cli: {
+    command: ['guard', 'evaluate'],
+    positional: ['tool_name'],
+    examples: ['shell_exec --automation-profile supervised', 'write_file --plan-id 01HXRCF1ABCDE12345678901AB --is-write'],
+  },
 });
 
 /** One row per question of the source's service; each is answered and recorded. */
@@ -229,6 +252,7 @@ export const guardAssociatePlanWithSession = defineOperation({
   params: z.strictObject({ plan_id: planId, session_id: sessionId }),
   result: z.object({ plan_id: planId, session_id: z.string() }),
   errors: recordsOnPlan,
+  cli: { command: ['guard', 'associate'], positional: ['plan_id', 'session_id'] },
 });
 
 /** The source's fields (guards.md "Audit Entry Fields"). */

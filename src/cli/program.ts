@@ -28,6 +28,7 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
   ['plan guard allowlist', 'Tools that need not ask'],
   ['plan guard confirmation', 'Tools that a human confirms each time'],
   ['budget', 'What may be spent and what was'],
+  ['guard', 'Plans that are executed elsewhere: open one, ask before each call, say how it ended'],
   ['halt', 'The kill switch'],
   ['plan profile', 'The profile that is locked to a plan'],
   ['audit', 'Logs of plans as files, and whether they hold'],

@@ -42,6 +42,13 @@ export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
   '_cleveragents/plan/cancel': { render: renderPlan },
   '_cleveragents/plan/prompt': { render: renderPlan, exitCode: exitCodeOfPlan },
   '_cleveragents/plan/list': { render: renderPlans },
+  '_cleveragents/guard/authorize': {
+    exitCode: ({ allowed, requires_approval: waits }) => (allowed ? EXIT.ok : waits ? EXIT.waiting : EXIT.error),
+  },
+  '_cleveragents/guard/complete': { render: renderPlan },
+  '_cleveragents/guard/evaluate': {
+    exitCode: ({ allowed, requires_approval: waits }) => (allowed ? EXIT.ok : waits ? EXIT.waiting : EXIT.error),
+  },
   '_cleveragents/plan/guard/audit': { render: renderAudit },
   '_cleveragents/plan/guard/audit/verify': { render: renderVerification, exitCode: (result) => (result.valid ? EXIT.ok : EXIT.error) },
   '_cleveragents/plan/profile/show': { render: renderProfile },

@@ -122,6 +122,23 @@ describe('the commands', () => {
     expect(parse(argv).params).toEqual(params);
   });
 
+  it.each([
+    [
+      ['guard', 'configure', 'P', '--max-cost', '5', '--session-id', 's'],
+      { plan_id: 'P', guardrails: { tool_budget: 5 }, session_id: 's' },
+    ],
+    [
+      ['guard', 'authorize', 'P', 'http_get', '--arg', 'n=1', '--cost-usd', '0.1', '--is-write', '--step', '2'],
+      { plan_id: 'P', tool_name: 'http_get', arguments: { n: 1 }, cost_usd: 0.1, is_write: true, step: 2 },
+    ],
+    [['guard', 'settle', 'P.c1', 'failed', '--cost-usd', '0'], { decision_id: 'P.c1', outcome: 'failed', cost_usd: 0 }],
+    [['guard', 'evaluate', 'x', '--calls-so-far', '3'], { tool_name: 'x', context: { calls_so_far: 3 } }],
+    [['guard', 'associate', 'P', 's'], { plan_id: 'P', session_id: 's' }],
+    [['guard', 'complete', 'P'], { plan_id: 'P' }],
+  ] as const)('ask about calls that are made elsewhere: %j', (argv, params) => {
+    expect(parse(argv).params).toEqual(params);
+  });
+
   it('join repeated lists and pairs', () => {
     const { params } = parse([
       'plan',

@@ -41,6 +41,7 @@ export function valuesOfRow(row: LogRow): readonly string[] {
     case 'plan_applied':
     case 'apply_constrained':
     case 'plan_cancelled':
+    case 'retention_ended':
     case 'check_recorded':
     case 'session_associated':
     case 'guard_revised':

@@ -73,28 +73,31 @@ export const planGuardAudit = defineOperation({
   cli: { command: ['plan', 'guard', 'audit'], positional: ['plan_id'] },
 });
 
+/** What was found where the chain, its signed heads and the entries in the database were checked against each other. */
+export const trailVerdictView = z.object({
+  valid: z.boolean(),
+  entries: z.number(),
+  head: z.string(),
+  /** Of the newest signed head. `missing`: none was signed yet; `off`: the deployment does not sign. */
+  head_signature: z.enum(['valid', 'invalid', 'unknown_key', 'missing', 'off']),
+  /** The row of the newest signed head. */
+  signed_seq: z.number().optional(),
+  /** The entries in the database; `behind`: the newest ones are on their way. */
+  trail: z.enum(['complete', 'behind', 'changed']),
+  first_bad_seq: z.number().optional(),
+  /** The first of the findings (docs/audit.md "Verify" says what each means). */
+  problem: z.string().optional(),
+  /** Everything that was found, what the log says against itself first; at most 100. */
+  findings: z.array(z.object({ seq: z.number(), problem: z.string() })).optional(),
+});
+export type TrailVerdictView = z.output<typeof trailVerdictView>;
+
 export const planGuardAuditVerify = defineOperation({
   name: '_cleveragents/plan/guard/audit/verify',
   summary: 'Check the hash chain of the plan, its signed heads and the entries in the database against each other',
   role: 'viewer',
   params: z.strictObject({ plan_id: planId }),
-  result: z.object({
-    plan_id: planId,
-    valid: z.boolean(),
-    entries: z.number(),
-    head: z.string(),
-    /** Of the newest signed head. `missing`: none was signed yet; `off`: the deployment does not sign. */
-    head_signature: z.enum(['valid', 'invalid', 'unknown_key', 'missing', 'off']),
-    /** The row of the newest signed head. */
-    signed_seq: z.number().optional(),
-    /** The entries in the database; `behind`: the newest ones are on their way. */
-    trail: z.enum(['complete', 'behind', 'changed']),
-    first_bad_seq: z.number().optional(),
-    /** The first of the findings (docs/audit.md "Verify" says what each means). */
-    problem: z.string().optional(),
-    /** Everything that was found, what the log says against itself first; at most 100. */
-    findings: z.array(z.object({ seq: z.number(), problem: z.string() })).optional(),
-  }),
+  result: trailVerdictView.extend({ plan_id: planId }),
   errors: onPlan,
   idempotent: true,
   cli: { command: ['plan', 'guard', 'verify'], positional: ['plan_id'] },

@@ -1,57 +1,34 @@
-import { writeAuditPage } from '../../api/audit-file.ts';
-import { CSV_HEADER, csvLine } from '../../core/audit/csv.ts';
 import { readEntryOf } from '../../core/plan/audit.ts';
 import type { LogDamage } from '../../core/plan/chain.ts';
-import type { LogRow } from '../../core/plan/events.ts';
 import { ok } from '../../core/result.ts';
+import { exportPage } from '../export-log.ts';
 import type { Handlers } from '../handler.ts';
-import type { PlanPort } from '../ports.ts';
+import type { Services } from '../services.ts';
 import { planPort, unknownPlan } from './plan-handlers.ts';
-
-/** A page ends after the row with which it is this long, whatever its limit. */
-const MAX_PAGE_CHARACTERS = 1_000_000;
-
-/** Rows that are read at once: together they stay far below what a message between objects may hold. */
-const READ_ROWS = 50;
 
 export const auditHandlers = {
   '_cleveragents/audit/export': async ({ plan_id: planId, format, limit, after_seq: afterSeq = 0 }, call, services) => {
-    const { auditKeys: keys, sha256, clock } = services;
     const port = planPort(planId, call, services);
-    const rows = await readRows(port, afterSeq, limit);
-    if (rows === null) return unknownPlan(planId);
-    const lastSeq = rows.at(-1)?.seq ?? afterSeq;
-    // Signed after the rows were read: if the plan has moved on meanwhile, what is new belongs to one more page.
-    const heads = await port.heads({ sign: true });
-    if (heads === null) return unknownPlan(planId);
-    const isLast = heads.seq <= lastSeq || rows.length === 0;
-    const org = call.principal.org;
-    const content =
-      format === 'csv'
-        ? `${afterSeq === 0 ? CSV_HEADER : ''}${rows
-            .flatMap((row) => readEntryOf(row) ?? [])
-            .map((entry) => csvLine(planId, entry))
-            .join('')}`
-        : await writeAuditPage(
-            {
-              org,
-              planId,
-              isFirst: afterSeq === 0,
-              rows,
-              heads: isLast ? heads.signed : null,
-              afterSeq,
-              at: new Date(clock.nowMs()).toISOString(),
-            },
-            { sha256, keys },
-          );
+    const page = await exportPage(
+      {
+        org: call.principal.org,
+        logId: planId,
+        rows: (after, count) => port.log(after, count),
+        heads: () => port.heads({ sign: true }),
+        entryOf: readEntryOf,
+      },
+      { format, limit, afterSeq },
+      services,
+    );
+    if (page === null) return unknownPlan(planId);
     return ok({
       plan_id: planId,
       format,
-      content,
-      rows: rows.length,
+      content: page.content,
+      rows: page.rows,
       signing: signingOf(services),
-      ...logProblemOf(heads.damage),
-      ...(isLast ? {} : { next_after_seq: lastSeq }),
+      ...logProblemOf(page.heads.damage),
+      ...(page.nextAfterSeq === null ? {} : { next_after_seq: page.nextAfterSeq }),
     });
   },
 
@@ -76,24 +53,6 @@ export function logProblemOf(damage: LogDamage | null) {
   return damage === null ? {} : { log_problem: { problem: damage.problem, first_bad_seq: damage.seq, detail: damage.detail } };
 }
 
-function signingOf({ auditKeys }: Parameters<Handlers['_cleveragents/audit/head']>[2]): 'on' | 'off' {
+export function signingOf({ auditKeys }: Services): 'on' | 'off' {
   return auditKeys.signs ? 'on' : 'off';
-}
-
-/** Rows behind a position, until there are enough of them or they are long enough; null: no such plan. */
-async function readRows(port: PlanPort, afterSeq: number, limit: number): Promise<readonly LogRow[] | null> {
-  const rows: LogRow[] = [];
-  let characters = 0;
-  while (rows.length < limit && characters < MAX_PAGE_CHARACTERS) {
-    const wanted = Math.min(READ_ROWS, limit - rows.length);
-    const read = await port.log(rows.at(-1)?.seq ?? afterSeq, wanted);
-    if (read === null) return null;
-    for (const row of read) {
-      if (characters >= MAX_PAGE_CHARACTERS) return rows;
-      rows.push(row);
-      characters += JSON.stringify(row).length;
-    }
-    if (read.length < wanted) break;
-  }
-  return rows;
 }

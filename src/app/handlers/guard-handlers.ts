@@ -1,10 +1,10 @@
 import { CONFIG_KEYS, type ConfigKey } from '../../api/config.ts';
-import type { AuditEntryView } from '../../api/guard.ts';
 import { type AuditEntry, readEntryOf } from '../../core/plan/audit.ts';
 import { ok } from '../../core/result.ts';
 import { guardViewOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import type { Services } from '../services.ts';
+import { entryView, verdictView } from '../trail-view.ts';
 import { verifyTrail } from '../verify-trail.ts';
 import { logProblemOf } from './audit-handlers.ts';
 import { planPort, readPlan, unknownPlan } from './plan-handlers.ts';
@@ -62,17 +62,7 @@ export const guardHandlers = {
   '_cleveragents/plan/guard/audit/verify': async (params, call, services) => {
     const verdict = await verifyTrail(call.principal.org, params.plan_id, services);
     if (verdict === null) return unknownPlan(params.plan_id);
-    return ok({
-      plan_id: params.plan_id,
-      valid: verdict.valid,
-      entries: verdict.entries,
-      head: verdict.head,
-      head_signature: verdict.headSignature,
-      ...(verdict.signedSeq === null ? {} : { signed_seq: verdict.signedSeq }),
-      trail: verdict.trail,
-      ...(verdict.problem === null ? {} : { first_bad_seq: verdict.problem.seq, problem: verdict.problem.problem }),
-      ...(verdict.findings.length === 0 ? {} : { findings: verdict.findings.map((found) => ({ ...found })) }),
-    });
+    return ok({ plan_id: params.plan_id, ...verdictView(verdict) });
   },
 } satisfies Partial<Handlers>;
 
@@ -81,18 +71,4 @@ async function maxEntriesOf({ principal }: CallContext, { config }: Services): P
   const key = 'guardrails.audit_max_entries' satisfies ConfigKey;
   const value = await config.get(principal.org, 'org', key);
   return typeof value === 'number' ? value : Number(CONFIG_KEYS[key].fallback);
-}
-
-function entryView({ actor, ...entry }: AuditEntry): AuditEntryView {
-  return {
-    seq: entry.seq,
-    timestamp: entry.timestamp,
-    event_type: entry.eventType,
-    guard_name: entry.guardName,
-    result: entry.result,
-    reason: entry.reason,
-    context: entry.context,
-    actor: { kind: actor.kind, id: actor.id, ...(actor.name === undefined ? {} : { name: actor.name }) },
-    hash: entry.hash,
-  };
 }

@@ -21,7 +21,7 @@ export function mergeReport(draft: Draft, child: string, day: Day, { r, s, v }: 
   const known = draft.accounts.get(key);
   // An overdraft without any lease (a free call that cost something) opens an account; returns of an account that nobody knows open none.
   if (known === undefined && (v === 0 || r > 0 || isForgotten(day, draft.nowMs))) return;
-  const account = known ?? { child, day, g: 0, r: 0, s: 0, v: 0 };
+  const account = known ?? { child, day, g: 0, r: 0, s: 0, v: 0, capMicroUsd: null };
   const next = { ...account, r: Math.max(account.r, Math.min(r, account.g)), s: Math.max(account.s, s), v: Math.max(account.v, v) };
   if (next.r === account.r && next.s === account.s && next.v === account.v) return;
   putAccount(draft, next);
@@ -63,8 +63,18 @@ export function isUnheard(state: NodeState, day: Day): boolean {
 /** Recalls what may cover the excess over the caps of a day's windows; answers how many were asked. */
 export function recallExcess(draft: Draft, day: Day, job: string): number {
   const exceeded = CAP_WINDOWS.filter((kind) => excessOf(draft, kind, day) > 0);
-  const excess = Math.max(0, ...exceeded.map((kind) => excessOf(draft, kind, day)));
-  return recallHolders(draft, excess, (account, key) => exceeded.some((kind) => mayCover(draft, key, account, kind, day)), job);
+  const brought = [...draft.accounts.values()].map(({ capMicroUsd }) => capMicroUsd).filter((cap) => cap !== null);
+  const total = brought.length === 0 ? 0 : usedIn(draft, 'total', day);
+  const excess = Math.max(0, ...exceeded.map((kind) => excessOf(draft, kind, day)), ...brought.map((cap) => total - cap));
+  return recallHolders(
+    draft,
+    excess,
+    (account, key) =>
+      exceeded.some((kind) => mayCover(draft, key, account, kind, day)) ||
+      // Above the cap that he brought he must not use what he has left.
+      (account.capMicroUsd !== null && total > account.capMicroUsd && mayCover(draft, key, account, 'total', day)),
+    job,
+  );
 }
 
 /** A holder that has once said that nothing is left is watched until it is granted something: it will not use again what it frees. */

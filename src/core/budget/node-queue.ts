@@ -8,6 +8,7 @@ import {
   type QueuedAsk,
   type Service,
   tightestCap,
+  usedIn,
 } from './node-state.ts';
 import { type AskAnswer, type BudgetRefusal, PATIENCE_MS } from './protocol.ts';
 
@@ -48,20 +49,37 @@ interface Room {
   readonly refusal: BudgetRefusal | null;
 }
 
-function roomFor(draft: Draft, { day, capMicroUsd }: QueuedAsk): Room {
+function roomFor(draft: Draft, head: QueuedAsk): Room {
+  const { day, capMicroUsd } = head;
   const lease = leaseFree(draft, day);
   const tightest = tightestCap(draft, day, capMicroUsd);
+  const others = roomUnderOthers(draft, head);
+  // Nothing that is refused: it comes free when they have returned what they do not use.
+  if (others < (tightest?.room ?? Number.POSITIVE_INFINITY)) return { cap: others, lease, refusal: null };
   if (tightest === null) return { cap: Number.POSITIVE_INFINITY, lease, refusal: null };
   const { cap, room, kind } = tightest;
   return { cap: room, lease, refusal: { level: draft.level, capMicroUsd: cap, usedMicroUsd: cap - room, window: kind } };
 }
 
+/**
+ * What can be granted before somebody could authorise above the cap that he brought: whoever may hold something unused was granted it
+ * while the total was within his cap, and would use it when it no longer is. One that said it has nothing left will not use what it frees.
+ */
+function roomUnderOthers(draft: Draft, { child, day }: QueuedAsk): number {
+  let cap = Number.POSITIVE_INFINITY;
+  for (const [key, account] of draft.accounts) {
+    if (account.capMicroUsd === null || account.child === child || account.g - account.r <= account.s || draft.dry.has(key)) continue;
+    cap = Math.min(cap, account.capMicroUsd);
+  }
+  return Number.isFinite(cap) ? cap - usedIn(draft, 'total', day) : cap;
+}
+
 function grant(draft: Draft, head: QueuedAsk, room: Room): void {
   const amount = draft.queue.length === 1 ? Math.max(head.need, wantGranted(draft, head, room)) : head.need;
   const key = accountKey(head.child, head.day);
-  const account: Account = draft.accounts.get(key) ?? { child: head.child, day: head.day, g: 0, r: 0, s: 0, v: 0 };
+  const account: Account = draft.accounts.get(key) ?? { child: head.child, day: head.day, g: 0, r: 0, s: 0, v: 0, capMicroUsd: null };
   if (amount > 0) {
-    putAccount(draft, { ...account, g: account.g + amount });
+    putAccount(draft, { ...account, g: account.g + amount, capMicroUsd: head.capMicroUsd });
     draft.dry = withEntry(draft.dry, key, null);
   }
   answerHead(draft, { kind: 'granted', day: head.day, g: account.g + amount });

@@ -59,6 +59,8 @@ export type AccountKey = string;
 export interface Account extends Counts {
   readonly child: string;
   readonly day: Day;
+  /** What its holder brought with its asks: while it may have something unused, the node's total must not pass it. */
+  readonly capMicroUsd: number | null;
 }
 
 /** What is left of a closed account: a late message finds it, a late cost is added. */

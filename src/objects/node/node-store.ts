@@ -33,7 +33,7 @@ const MIGRATIONS: readonly string[] = [
      cap_daily INTEGER
    );
    CREATE TABLE budget_account (
-     child TEXT NOT NULL, day TEXT NOT NULL, g INTEGER NOT NULL, r INTEGER NOT NULL, s INTEGER NOT NULL, v INTEGER NOT NULL,
+     child TEXT NOT NULL, day TEXT NOT NULL, g INTEGER NOT NULL, r INTEGER NOT NULL, s INTEGER NOT NULL, v INTEGER NOT NULL, cap INTEGER,
      PRIMARY KEY (day, child)
    ) WITHOUT ROWID;
    CREATE TABLE budget_closed (
@@ -84,7 +84,7 @@ export class NodeStore {
     const caps = this.sql.exec('SELECT cap_total, cap_monthly, cap_daily FROM budget_node').one();
     return {
       caps: { ...NO_CAPS, total: amountOf(caps['cap_total']), monthly: amountOf(caps['cap_monthly']), daily: amountOf(caps['cap_daily']) },
-      accounts: all('SELECT child, day, g, r, s, v FROM budget_account') as unknown as Account[],
+      accounts: all('SELECT child, day, g, r, s, v, cap AS capMicroUsd FROM budget_account') as unknown as Account[],
       closed: all('SELECT child, day, s, v FROM budget_closed') as unknown as ClosedAccount[],
       spent: all('SELECT day, s, v FROM budget_spent') as unknown as Spent[],
       leases: all('SELECT day, g, r, v, phase, closed AS closedMicroUsd FROM budget_lease') as unknown as LeaseRow[],
@@ -140,8 +140,17 @@ export class NodeStore {
       case 'account':
         if (change.row === null) this.drop('budget_account', change.key);
         else {
-          const { child, day, g, r, s, v } = change.row;
-          this.sql.exec('INSERT OR REPLACE INTO budget_account (child, day, g, r, s, v) VALUES (?, ?, ?, ?, ?, ?)', child, day, g, r, s, v);
+          const { child, day, g, r, s, v, capMicroUsd } = change.row;
+          this.sql.exec(
+            'INSERT OR REPLACE INTO budget_account (child, day, g, r, s, v, cap) VALUES (?, ?, ?, ?, ?, ?, ?)',
+            child,
+            day,
+            g,
+            r,
+            s,
+            v,
+            capMicroUsd,
+          );
         }
         return;
       case 'closed':

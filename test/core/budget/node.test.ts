@@ -24,7 +24,9 @@ describe('an ask', () => {
     const org = new NodeDriver('org', { total: 100 });
     const call = org.ask('s1', 30);
     expect(org.answer(call)).toEqual(granted(30));
-    expect(org.wrote).toEqual([{ table: 'account', key: `${TODAY} s1`, row: { child: 's1', day: TODAY, g: 30, r: 0, s: 0, v: 0 } }]);
+    expect(org.wrote).toEqual([
+      { table: 'account', key: `${TODAY} s1`, row: { child: 's1', day: TODAY, g: 30, r: 0, s: 0, v: 0, capMicroUsd: null } },
+    ]);
   });
 
   it('is granted to the last micro-dollar of the cap, and not one more', () => {
@@ -589,5 +591,66 @@ describe('budget/show', () => {
       { child: 's1', spentMicroUsd: 15, leasedMicroUsd: 15 },
       { child: 's2', spentMicroUsd: 12, leasedMicroUsd: 0 },
     ]);
+  });
+});
+
+describe('a profile, whose plans bring the cap that is locked in them', () => {
+  const brings = (capMicroUsd: number) => ({ capMicroUsd });
+
+  it('grants up to the cap of the asker, and names it with the level when it refuses', () => {
+    const profile = new NodeDriver('profile');
+    expect(profile.answer(profile.ask('p1', 60, brings(100)))).toEqual(granted(60));
+    profile.freed('p1', 0, 60);
+    const call = profile.ask('p2', 41, brings(100));
+    expect(profile.answer(call)).toEqual({
+      kind: 'refused',
+      day: TODAY,
+      refusal: { level: 'profile', window: 'total', capMicroUsd: 100, usedMicroUsd: 60 },
+    });
+    expect(profile.answer(profile.ask('p2', 40, brings(100)))).toEqual(granted(40));
+  });
+
+  it('keeps to its own cap where that is tighter', () => {
+    const profile = new NodeDriver('profile', { total: 50 });
+    profile.ask('p1', 50, brings(100));
+    profile.freed('p1', 0, 50);
+    expect(profile.answer(profile.ask('p2', 1, brings(100)))).toMatchObject({ refusal: { capMicroUsd: 50 } });
+  });
+
+  it('takes back what a plan under a tighter cap does not use before another goes past that cap', () => {
+    const profile = new NodeDriver('profile');
+    profile.ask('tight', 40, brings(50));
+    const call = profile.ask('loose', 60, brings(1_000));
+    expect(profile.answer(call)).toBeUndefined();
+    expect(profile.sent('recall').map(({ child }) => child)).toEqual(['tight']);
+    profile.reply('tight', { r: 30, s: 10, left: 0 });
+    expect(profile.answer(call)).toEqual(granted(60));
+  });
+
+  it('is busy while such a plan is not reached, after a crash of the node too', () => {
+    const profile = new NodeDriver('profile');
+    profile.ask('tight', 40, brings(50));
+    profile.crash();
+    const call = profile.ask('loose', 60, brings(1_000));
+    profile.reply('tight', null);
+    profile.reply('tight', null);
+    expect(profile.answer(call)).toEqual({ kind: 'busy', day: TODAY });
+  });
+
+  it('goes past the cap of a plan that has nothing left, which then is refused', () => {
+    const profile = new NodeDriver('profile');
+    profile.ask('tight', 40, brings(50));
+    profile.freed('tight', 0, 40);
+    expect(profile.answer(profile.ask('loose', 60, brings(1_000)))).toEqual(granted(60));
+    profile.freed('loose', 0, 60);
+    expect(profile.answer(profile.ask('tight', 1, brings(50)))).toMatchObject({ refusal: { capMicroUsd: 50, usedMicroUsd: 100 } });
+  });
+
+  it('calls in what is unused above a cap when another overdraws', () => {
+    const profile = new NodeDriver('profile');
+    profile.ask('tight', 40, brings(50));
+    profile.ask('loose', 5, brings(1_000));
+    profile.freed('loose', 0, 5, 20);
+    expect(profile.sent('recall').map(({ child, recall }) => [child, recall.max])).toEqual([['tight', 15]]);
   });
 });

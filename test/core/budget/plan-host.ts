@@ -40,16 +40,19 @@ export class PlanHost implements Holder {
   readonly settled = new Map<string, { total: number; covered: number }>();
   ended = false;
   private readonly world: World;
+  /** The cap that comes with each of its asks. */
+  readonly brings: number | null;
   private readonly capMicroUsd: number;
   private waiting = new Map<string, { readonly need: number; readonly sinceMs: number; readonly done: (outcome: Outcome) => void }>();
   private nextTicket = 0;
 
-  constructor(world: World, id: string, session: NodeHost, capMicroUsd: number) {
+  constructor(world: World, id: string, session: NodeHost, capMicroUsd: number, brings: number | null = null) {
     this.world = world;
     this.id = id;
     this.session = session;
     this.capMicroUsd = capMicroUsd;
-    this.lease = openLease([], this.ledger());
+    this.brings = brings;
+    this.lease = openLease([], this.ledger(), brings);
     session.children.set(id, this);
   }
 
@@ -119,7 +122,7 @@ export class PlanHost implements Holder {
     this.incarnation += 1;
     const lost = this.waiting;
     this.waiting = new Map();
-    this.lease = openLease(this.rows.values(), this.ledger());
+    this.lease = openLease(this.rows.values(), this.ledger(), this.brings);
     this.world.crashes += 1;
     for (const { done } of lost.values()) done({ kind: 'lost' });
   }

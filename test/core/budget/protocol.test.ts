@@ -9,37 +9,40 @@ const first = Number(process.env['BUDGET_SEED'] ?? 1);
 /** Longest wait of an authorisation. Without faults it is round trips; with them, asks that time out one after the other. */
 const LONGEST_WAIT_MS = { calm: 2_000, faulty: 30_000 };
 
-describe('budgets over a network that loses, doubles and reorders, between objects that die', () => {
-  it(
-    `keep every promise in ${runs} random runs`,
-    () => {
-      const sum = { messages: 0, recalls: 0, crashes: 0, checks: 0, authorised: 0, refused: 0, busy: 0, lost: 0 };
-      for (let seed = first; seed < first + runs; seed += 1) {
-        try {
-          const { world, faults } = randomRun(seed, seed % 10 === 0);
-          const { counts } = world.network;
-          sum.messages += world.network.sent;
-          sum.recalls += (counts.get('org.recall') ?? 0) + (counts.get('session.recall') ?? 0);
-          sum.crashes += world.crashes;
-          sum.checks += world.checks;
-          for (const kind of ['authorised', 'refused', 'busy', 'lost'] as const) sum[kind] += world.outcomes[kind];
-          if (faults === 'none' && world.outcomes.busy > 0) throw new Error('busy, though nothing went wrong');
-          if (world.longestWaitMs > LONGEST_WAIT_MS[faults === 'none' ? 'calm' : 'faulty']) {
-            throw new Error(`an authorisation waited ${world.longestWaitMs} ms`);
+describe.each(['org', 'profile'] as const)(
+  'budgets over a network that loses, doubles and reorders, between objects that die: %s',
+  (root) => {
+    it(
+      `keep every promise in ${runs} random runs`,
+      () => {
+        const sum = { messages: 0, recalls: 0, crashes: 0, checks: 0, authorised: 0, refused: 0, busy: 0, lost: 0 };
+        for (let seed = first; seed < first + runs; seed += 1) {
+          try {
+            const { world, faults } = randomRun(seed, seed % 10 === 0, root);
+            const { counts } = world.network;
+            sum.messages += world.network.sent;
+            sum.recalls += (counts.get('org.recall') ?? 0) + (counts.get('session.recall') ?? 0) + (counts.get('profile.recall') ?? 0);
+            sum.crashes += world.crashes;
+            sum.checks += world.checks;
+            for (const kind of ['authorised', 'refused', 'busy', 'lost'] as const) sum[kind] += world.outcomes[kind];
+            if (faults === 'none' && world.outcomes.busy > 0) throw new Error('busy, though nothing went wrong');
+            if (world.longestWaitMs > LONGEST_WAIT_MS[faults === 'none' ? 'calm' : 'faulty']) {
+              throw new Error(`an authorisation waited ${world.longestWaitMs} ms`);
+            }
+          } catch (cause) {
+            throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : String(cause)} (BUDGET_SEED=${seed} BUDGET_RUNS=1)`, {
+              cause,
+            });
           }
-        } catch (cause) {
-          throw new Error(`seed ${seed}: ${cause instanceof Error ? cause.message : String(cause)} (BUDGET_SEED=${seed} BUDGET_RUNS=1)`, {
-            cause,
-          });
         }
-      }
-      console.log(`budget protocol: ${runs} runs, ${JSON.stringify(sum)}`);
-      if (runs < 100) return;
-      for (const [kind, count] of Object.entries(sum)) expect([kind, count > runs / 10]).toEqual([kind, true]);
-    },
-    Math.max(60_000, runs * 200),
-  );
-});
+        console.log(`budget protocol, ${root}: ${runs} runs, ${JSON.stringify(sum)}`);
+        if (runs < 100) return;
+        for (const [kind, count] of Object.entries(sum)) expect([kind, count > runs / 10]).toEqual([kind, true]);
+      },
+      Math.max(60_000, runs * 200),
+    );
+  },
+);
 
 describe('1,000 calls over 50 plans and 10 sessions', () => {
   const bursts = [0, 1_000] as const;

@@ -23,7 +23,7 @@ export interface RunResult {
 }
 
 /** One run that is wholly named by its seed: its shape, its faults, what plans do, when caps change and who dies. */
-export function randomRun(seed: number, deepChecks = false): RunResult {
+export function randomRun(seed: number, deepChecks = false, root: 'org' | 'profile' = 'org'): RunResult {
   const random = new Random(seed * 7919 + 1);
   const faults = random.pick(Object.keys(FAULTS));
   const overruns = random.chance(0.4);
@@ -38,6 +38,7 @@ export function randomRun(seed: number, deepChecks = false): RunResult {
     sessionCaps: Array.from({ length: sessions }, () => randomCaps(random, 60)),
     plansPerSession: random.int(1, 4),
     planCap: random.chance(0.3) ? random.int(0, 60) : Number.MAX_SAFE_INTEGER,
+    ...(root === 'profile' ? { profileCaps: randomBrought(random) } : {}),
     deepChecks,
     overruns,
   });
@@ -72,6 +73,11 @@ function randomCaps(random: Random, scale: number): Caps {
   if (random.chance(0.3)) return NO_CAPS;
   const cap = (probability: number): number | null => (random.chance(probability) ? random.int(0, 2 * scale) : null);
   return { total: cap(0.7), monthly: cap(0.2), daily: cap(0.4) };
+}
+
+/** Of one version of a profile, or of several; some without any. */
+function randomBrought(random: Random): readonly (number | null)[] {
+  return Array.from({ length: random.int(1, 4) }, () => (random.chance(0.15) ? null : random.int(0, 120)));
 }
 
 /** Plans authorise, settle, rest, end; caps move; objects die. */
@@ -142,13 +148,14 @@ function probe(world: World, random: Random): void {
   const plan = random.pick(live);
   const roomOf = (node: NodeHost): number =>
     Math.min(...CAP_WINDOWS.map((kind) => (node.rows.caps[kind] ?? Number.POSITIVE_INFINITY) - world.usedOf(node, kind, world.today)));
-  const room = Math.min(roomOf(plan.session), roomOf(world.org));
+  const brought = (): number => (plan.brings ?? Number.POSITIVE_INFINITY) - world.usedOf(plan.session, 'total', world.today);
+  const room = Math.min(brought(), ...world.above(plan).map(roomOf));
   if (!Number.isFinite(room)) return;
   const own = plan.budget() - plan.used();
   if (room > 0 && own >= room) expectOutcome(world, plan, room, 'authorised');
   if (own < Math.max(1, room + 1)) return;
   const level = expectOutcome(world, plan, 1, 'refused');
-  const left = level === 'session' ? roomOf(plan.session) : roomOf(world.org);
+  const left = level === 'org' ? roomOf(world.org) : Math.min(brought(), roomOf(plan.session));
   if (left >= 1) throw new Error(`the ${level} is named, and has ${left} left`);
 }
 

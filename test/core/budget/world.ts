@@ -15,6 +15,11 @@ export interface WorldShape {
   readonly sessionCaps: readonly Caps[];
   readonly plansPerSession: number;
   readonly planCap: number;
+  /**
+   * Given: what would be sessions are profiles, roots above plans, and the plans bring these caps in turn (`Ask.capMicroUsd`). The org is
+   * there and has no part in it.
+   */
+  readonly profileCaps?: readonly (number | null)[];
   /** Compares whole states at every step; too slow for the large runs. */
   readonly deepChecks: boolean;
   /** Whether tools charge more than was reserved: then leases may be overdrawn, and only what was authorised stays within caps. */
@@ -59,11 +64,15 @@ export class World {
     this.org = new NodeHost(this, 'org', 'org', null, shape.orgCaps);
     this.bounds.set('org', shape.orgCaps);
     shape.sessionCaps.forEach((caps, index) => {
-      const session = new NodeHost(this, `s${index}`, 'session', this.org, caps);
+      const session =
+        shape.profileCaps === undefined
+          ? new NodeHost(this, `s${index}`, 'session', this.org, caps)
+          : new NodeHost(this, `f${index}`, 'profile', null, caps);
       this.sessions.push(session);
       this.bounds.set(session.id, caps);
       for (let plan = 0; plan < shape.plansPerSession; plan += 1) {
-        this.plans.push(new PlanHost(this, `s${index}p${plan}`, session, shape.planCap));
+        const brings = shape.profileCaps?.[this.plans.length % shape.profileCaps.length] ?? null;
+        this.plans.push(new PlanHost(this, `${session.id}p${plan}`, session, shape.planCap, brings));
       }
     });
   }
@@ -117,7 +126,11 @@ export class World {
   /** At an authorisation: no level passes what it is held to. */
   judgeAuthorisation(plan: PlanHost, day: string, need: number): void {
     if (need === 0) return;
-    for (const node of [plan.session, this.org]) {
+    const underProfile = this.authorisedIn(plan.session, 'total', day) + need;
+    if (plan.brings !== null && underProfile > plan.brings) {
+      throw new Error(`overshoot: ${plan.id} brings the cap ${plan.brings} and is authorised ${need}, which makes ${underProfile}`);
+    }
+    for (const node of this.above(plan)) {
       const bound = this.bounds.get(node.id) ?? NO_CAPS;
       for (const kind of CAP_WINDOWS) {
         const cap = bound[kind];
@@ -197,8 +210,14 @@ export class World {
     }
   }
 
+  above(plan: PlanHost): readonly NodeHost[] {
+    return plan.session.parent === null ? [plan.session] : [plan.session, plan.session.parent];
+  }
+
   plansOf(node: NodeHost): readonly PlanHost[] {
-    return node === this.org ? this.plans : this.plans.filter((plan) => plan.session === node);
+    return node === this.org
+      ? this.plans.filter((plan) => plan.session.parent !== null)
+      : this.plans.filter((plan) => plan.session === node);
   }
 
   /** Reserved and settled up to reservations. */

@@ -248,10 +248,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (plan === null) return new Response(null, { status: 404 });
     if (request.headers.get('upgrade') !== 'websocket') return new Response(null, { status: 426 });
     const after = new URL(request.url).searchParams.get('after');
+    const updates = after === null ? null : this.updatesAfter(Number(after));
+    if (updates !== null && !Array.isArray(updates)) return Response.json(updates, { status: 409 });
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
-    if (after === null) send(server, { kind: 'snapshot', snapshot: this.snapshot() });
-    else for (const update of this.updatesAfter(Number(after))) send(server, { kind: 'update', update });
+    if (updates === null) send(server, { kind: 'snapshot', snapshot: this.snapshot() });
+    else for (const update of updates) send(server, { kind: 'update', update });
     if (plan.terminal) server.close(1000, 'ended');
     return new Response(null, { status: 101, webSocket: client });
   }
@@ -446,13 +448,21 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (state?.terminal === true) for (const socket of sockets) socket.close(1000, 'ended');
   }
 
-  private *updatesAfter(seq: number): Generator<PlanUpdate> {
+  /** What is wrong with the log instead, where it cannot be told from its beginning. */
+  private updatesAfter(seq: number): readonly PlanUpdate[] | LogDamage {
+    const updates: PlanUpdate[] = [];
     let state: Plan | null = null;
-    for (const row of this.store.rows(0, Number.MAX_SAFE_INTEGER)) {
-      const after = evolve(state, row);
-      const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
-      state = after;
-      if (update !== null) yield update;
+    try {
+      for (const row of this.store.rows(0, Number.MAX_SAFE_INTEGER)) {
+        const after = evolve(state, row);
+        const update = row.seq > seq ? updateOf(state, row, after, (digest) => this.store.json(digest)) : null;
+        state = after;
+        if (update !== null) updates.push(update);
+      }
+      return updates;
+    } catch (cause) {
+      this.report('the log of the plan cannot be told', cause);
+      return { seq: (state?.seq ?? 0) + 1, problem: 'changed', detail: 'the row cannot be read' };
     }
   }
 

@@ -81,6 +81,7 @@ async function connect(open: () => PlanRpc, afterSeq: number | null): Promise<Fe
   const url = afterSeq === null ? 'https://plan/feed' : `https://plan/feed?after=${afterSeq}`;
   const response = await reach('plans.follow', () => open().fetch(new Request(url, { headers: { upgrade: 'websocket' } })));
   if (response.status === 404) return throwIfDamaged(open);
+  if (response.status === 409) throw new LogDamaged(damagedLog(await response.json<LogDamage>()));
   const socket = response.webSocket;
   if (socket === null) throw new StorageUnavailable('plans.follow', new Error(`status ${response.status}`));
   return feedOf(socket);

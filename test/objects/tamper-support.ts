@@ -5,18 +5,20 @@ import type { ResultOf } from '../../src/api/operations.ts';
 import { findOperation, type OperationName } from '../../src/api/operations.ts';
 import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
+import { LogDamaged } from '../../src/app/ports.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { chainRow, genesisHash } from '../../src/core/plan/chain.ts';
 import type { LogRow, PlanEvent } from '../../src/core/plan/events.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
-import type { Result } from '../../src/core/result.ts';
+import { err, type Result } from '../../src/core/result.ts';
 import { addAction, isTerminal, logOf, newOrg, services, sha256, stubOf, until } from './plan-support.ts';
 
 export interface TamperedPlan {
   readonly person: Principal;
   readonly planId: string;
+  /** Asks about this plan; with `plan_id: null` about none. */
   call(name: OperationName, params?: JsonObject): Promise<Result<JsonObject, Refusal>>;
   verify(): Promise<ResultOf<'_cleveragents/plan/guard/audit/verify'>>;
   /** The export of the plan, verified. */
@@ -58,7 +60,15 @@ export function tamperedPlan(person: Principal, planId: string): TamperedPlan {
   const call: TamperedPlan['call'] = async (name, params = {}) => {
     const found = findOperation(name);
     if (found === null) throw new Error(`no operation ${name}`);
-    return dispatchOperation(found, { plan_id: planId, ...params }, { principal: person, idempotencyKey: null }, services);
+    try {
+      const { plan_id: named = planId, ...rest } = params;
+      const asked = named === null ? rest : { plan_id: named, ...rest };
+      return await dispatchOperation(found, asked, { principal: person, idempotencyKey: null }, services);
+    } catch (cause) {
+      // As the edge answers it.
+      if (cause instanceof LogDamaged) return err(cause.refusal);
+      throw cause;
+    }
   };
   const answered = async (name: OperationName, params: JsonObject = {}): Promise<JsonObject> => {
     const answer = await call(name, params);

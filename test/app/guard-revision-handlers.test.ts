@@ -185,11 +185,26 @@ describe('the kill switch of a plan', () => {
     expect((await admin.call('_cleveragents/plan/execute', { plan_id: planId })).phase).toBe('strategize');
   });
 
-  it('offers no level that it does not serve, and needs a reason', async () => {
-    expect(await admin.refused('_cleveragents/halt/set', { level: 'org', plan_id: planId, reason: 'x' } as never)).toMatchObject({
-      kind: 'invalid',
-      issues: [{ field: 'level' }],
-    });
+  it('needs a level, the id that goes with it and no other, and a reason', async () => {
+    const wrong: readonly (readonly [object, string])[] = [
+      [{ level: 'project', plan_id: planId }, 'level'],
+      [{ plan_id: planId }, 'level'],
+      [{ level: 'plan' }, 'plan_id'],
+      [{ level: 'plan', plan_id: 'x' }, 'plan_id'],
+      [{ level: 'plan', plan_id: planId, session_id: 's' }, 'session_id'],
+      [{ level: 'session' }, 'session_id'],
+      [{ level: 'session', session_id: 's', plan_id: planId }, 'plan_id'],
+      [{ level: 'session', session_id: 'a b' }, 'session_id'],
+      [{ level: 'org', plan_id: planId }, 'plan_id'],
+      [{ level: 'org', session_id: 's' }, 'session_id'],
+    ];
+    for (const [params, field] of wrong) {
+      for (const name of ['_cleveragents/halt/set', '_cleveragents/halt/clear', '_cleveragents/halt/show'] as const) {
+        const given = name === '_cleveragents/halt/set' ? { ...params, reason: 'x' } : params;
+        expect(await admin.refused(name, given as never), JSON.stringify(given)).toMatchObject({ kind: 'invalid', issues: [{ field }] });
+      }
+    }
+    expect(await admin.call('_cleveragents/halt/show', target())).toMatchObject({ halted: false });
     expect(await admin.refused('_cleveragents/halt/set', { ...target(), reason: ' ' })).toMatchObject({
       kind: 'invalid',
       issues: [{ field: 'reason' }],

@@ -222,14 +222,15 @@ describe('the policy of a plan', () => {
     }
   });
 
-  it('has a digest that covers the floor: another floor, another digest, and plans that are there keep theirs', async () => {
+  it('has a digest that covers the floor: another floor, another digest, and plans that are live are bound by it too', async () => {
     const params = await arrange({});
     const { plan_id: first } = await use(params);
     const before = (await guardOf(first)).digest;
     await admin.call('_cleveragents/org/policy/set', { policy: { guardrails: { max_steps: 9 } } });
     const { plan_id: second } = await use(params);
     expect((await guardOf(second)).digest).not.toBe(before);
-    expect((await guardOf(first)).digest).toBe(before);
+    expect((await guardOf(first)).digest).not.toBe(before);
+    expect((await guardOf(first)).of('max_steps')).toEqual((await guardOf(second)).of('max_steps'));
   });
 
   it('takes nothing from the floor and the settings of another org', async () => {

@@ -32,6 +32,32 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
       expect((await page(plans, { org, pageSize: 10 })).totalSize).toBe(1);
     });
 
+    it('walks over every plan that has not ended, those that have not committed anything too, while plans move', async () => {
+      const org = newOrg();
+      const live = ['submitted', 'working', 'input-required', 'auth-required'];
+      const ended = ['completed', 'failed', 'canceled', 'rejected'];
+      for (const [index, taskState] of [...live, ...ended].entries()) {
+        await plans.upsert(planOf(org, `p${index}`, { taskState, sessionId: index % 2 === 0 ? 'even' : 'odd' }));
+      }
+      await plans.reserve(planOf(org, 'p9', { seq: 0, taskState: 'submitted', sessionId: 'odd' }));
+      await plans.upsert(planOf(newOrg(), 'foreign'));
+      const walkLive = async (sessionId: string | null, limit: number): Promise<string[]> => {
+        const seen: string[] = [];
+        for (;;) {
+          const ids = await plans.listLive({ org, sessionId, afterPlanId: seen.at(-1) ?? '', limit });
+          seen.push(...ids);
+          if (ids.length < limit) return seen;
+          // A status that changes meanwhile moves no plan out of the walk.
+          await plans.upsert(planOf(org, 'p2', { seq: 2 + seen.length, taskState: 'working', statusAt: at(50), sessionId: 'even' }));
+        }
+      };
+      for (const limit of [1, 2, 100]) {
+        expect(await walkLive(null, limit)).toEqual(['p0', 'p1', 'p2', 'p3', 'p9']);
+        expect(await walkLive('odd', limit)).toEqual(['p1', 'p3', 'p9']);
+        expect(await walkLive('none', limit)).toEqual([]);
+      }
+    });
+
     it('lists newest status first, then by id, in pages of any size', async () => {
       const org = newOrg();
       for (const [id, second] of [

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { CAP_WINDOWS } from '../core/budget/window.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
-import { nameReference, optional, planId, sessionId, timestamp } from './schemas.ts';
+import { nameReference, optional, planId, sessionId, timestamp, usdAmount } from './schemas.ts';
 
 export const BUDGET_LEVELS = ['org', 'session', 'plan', 'profile'] as const;
 export type BudgetLevel = (typeof BUDGET_LEVELS)[number];
@@ -57,11 +57,7 @@ export type BudgetView = z.output<typeof budgetView>;
 /** A UTC day. */
 const utcDay = z.iso.date({ error: 'must be a day, for example 2026-11-30' });
 
-const usdCap = z
-  .number('must be a number of US dollars, or null for no cap')
-  .min(0, 'must not be negative')
-  .max(1_000_000_000, 'must be at most 1000000000')
-  .nullable();
+const usdCap = usdAmount.nullable();
 
 export const budgetShow = defineOperation({
   name: '_cleveragents/budget/show',

@@ -104,6 +104,12 @@ export const jsonObject = z
 export const count = (max: number): z.ZodInt =>
   z.int('must be a whole number').min(0, 'must not be negative').max(max, `must be at most ${max}`);
 
+/** An amount in US dollars. Infinite numbers and texts are none. */
+export const usdAmount = z
+  .number('must be a number of US dollars')
+  .min(0, 'must not be negative')
+  .max(1_000_000_000, 'must be at most 1000000000');
+
 export const pageSize = z
   .int('must be a whole number')
   .min(1, 'must be 1 to 100')

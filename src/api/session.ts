@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
-import { nameReference, nextPageToken, optional, sessionId, timestamp } from './schemas.ts';
+import { nameReference, nextPageToken, optional, sessionId, timestamp, usdAmount } from './schemas.ts';
 
 export const sessionView = z.object({
   session_id: z.string(),
@@ -8,6 +8,8 @@ export const sessionView = z.object({
   status: z.enum(['open', 'closed']),
   created_at: timestamp,
   closed_at: timestamp.nullable(),
+  /** Cap in USD on everything spent in it, null without one. In session.show only; budget/show has the rest. */
+  max_cost: z.number().nullable().optional(),
 });
 export type SessionView = z.output<typeof sessionView>;
 
@@ -20,6 +22,9 @@ export const sessionCreate = defineOperation({
   params: z.strictObject({
     actor_name: optional(nameReference.meta({ description: "Default actor of the session's plans" })),
     session_id: optional(sessionId),
+    max_cost: optional(
+      usdAmount.meta({ description: 'Cap in USD on everything spent in the session; of one that exists it may only lower it' }),
+    ),
   }),
   result: z.object({ session_id: z.string(), status: z.literal('created') }),
   errors: [...COMMON_ERRORS, 'invalid_state'],

@@ -19,6 +19,7 @@ describe('session.create', () => {
       status: 'open',
       created_at: '2026-11-30T12:00:00.000Z',
       closed_at: null,
+      max_cost: null,
     });
     expect(await service.services.sessions.get('acme', made.session_id)).toMatchObject({ createdBy: admin.principal.keyId });
   });
@@ -29,6 +30,27 @@ describe('session.create', () => {
     expect(await admin.call('session.create', { session_id: 'chat-1' })).toEqual({ session_id: 'chat-1', status: 'created' });
     const { sessions } = await admin.call('session.list', {});
     expect(sessions).toEqual([expect.objectContaining({ actor_name: 'scripted/steps', created_at: '2026-11-30T12:00:00.000Z' })]);
+  });
+
+  it('caps it with max_cost; on one that exists that may lower the cap and never raise it', async () => {
+    const agent = await service.caller('acme', { kind: 'agent', roles: ['viewer', 'operator'] });
+    const shown = async () => (await agent.call('session.show', { session_id: 'capped' })).max_cost;
+    await agent.call('session.create', { session_id: 'capped', max_cost: 2.5 });
+    expect(await shown()).toBe(2.5);
+    await agent.call('session.create', { session_id: 'capped', max_cost: 2.5 });
+    await agent.call('session.create', { session_id: 'capped', max_cost: 2 });
+    expect(await shown()).toBe(2);
+    for (const caller of [agent, admin]) {
+      expect(await caller.refused('session.create', { session_id: 'capped', max_cost: 3 })).toMatchObject({ kind: 'invalid_state' });
+    }
+    await agent.call('session.create', { session_id: 'capped' });
+    expect(await shown()).toBe(2);
+  });
+
+  it.each([-1, 1e18, '5', null, Number.NaN])('refuses the max_cost %j', async (maxCost) => {
+    const params = { session_id: 'chat-1', max_cost: maxCost as number };
+    expect(await admin.refused('session.create', params)).toMatchObject({ kind: 'invalid', issues: [{ field: 'max_cost' }] });
+    expect((await admin.call('session.list', {})).sessions).toEqual([]);
   });
 
   it('does not say "created" of a session that is closed', async () => {

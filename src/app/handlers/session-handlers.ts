@@ -1,8 +1,9 @@
 import type { TaskState } from '../../a2a/model.ts';
 import { TERMINAL_STATES } from '../../a2a/model.ts';
 import type { SessionView } from '../../api/session.ts';
-import { invalidState, notFound } from '../../core/refusal.ts';
-import { err, ok } from '../../core/result.ts';
+import { parseCapUsd, toUsd } from '../../core/money.ts';
+import { invalidField, invalidState, notFound, type Refusal } from '../../core/refusal.ts';
+import { err, ok, type Result } from '../../core/result.ts';
 import { actorOf } from '../caller.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import { type PlanIndexRow, type SessionRecord, StorageUnavailable } from '../ports.ts';
@@ -15,7 +16,7 @@ const PLANS_PER_PAGE = 100;
 export const sessionHandlers = {
   /**
    * With a session_id that exists it answers that one, whoever made it. The default actor is recorded as it is named (source:
-   * "Session Create"): whether it exists matters when a plan needs it.
+   * "Session Create"): whether it exists matters when a plan needs it. It is answered once its cap is in force.
    */
   'session.create': async (params, call, services) => {
     const session = await services.sessions.ensure({
@@ -27,8 +28,9 @@ export const sessionHandlers = {
       closedAt: null,
       createdBy: call.principal.keyId,
     });
-    if (session.status === 'open') return ok({ session_id: session.id, status: 'created' });
-    return err(invalidState('the session is closed; use another session_id', { session_id: session.id }));
+    if (session.status !== 'open') return err(invalidState('the session is closed; use another session_id', { session_id: session.id }));
+    const capped = params.max_cost === undefined ? ok(null) : await capSession(session.id, params.max_cost, call, services);
+    return capped.ok ? ok({ session_id: session.id, status: 'created' }) : capped;
   },
 
   'session.list': async (_params, call, services) =>
@@ -36,7 +38,10 @@ export const sessionHandlers = {
 
   'session.show': async (params, call, services) => {
     const session = await services.sessions.get(call.principal.org, params.session_id);
-    return session === null ? err(notFound('session', params.session_id)) : ok(sessionViewOf(session));
+    if (session === null) return err(notFound('session', params.session_id));
+    const { caps } = await services.budgets.node(call.principal.org, { kind: 'session', id: session.id }).show(null);
+    const total = caps.find(({ window }) => window === 'total')?.capMicroUsd ?? null;
+    return ok({ ...sessionViewOf(session), max_cost: total === null ? null : toUsd(total) });
   },
 
   /** Closed first, so that no plan begins in it while its plans are cancelled. */
@@ -47,6 +52,20 @@ export const sessionHandlers = {
     return ok({ status: 'closed', cancelled_plans: await cancelPlans(params.session_id, call, services) });
   },
 } satisfies Pick<Handlers, 'session.create' | 'session.list' | 'session.show' | 'session.close'>;
+
+/** Whoever opens a session may cap it; raising the cap of one that exists is for those who may approve (`budget/set`). */
+async function capSession(sessionId: string, maxCostUsd: number, call: CallContext, services: Services): Promise<Result<null, Refusal>> {
+  const cap = parseCapUsd(maxCostUsd);
+  if (!cap.ok) return err(invalidField('max_cost', cap.error));
+  const node = services.budgets.node(call.principal.org, { kind: 'session', id: sessionId });
+  const set = await node.setCaps({ total: cap.value }, { mayLoosen: false });
+  if (set.ok) return ok(null);
+  return err(
+    invalidState('the session exists with a lower cap; _cleveragents/budget/set raises it, for those who may approve', {
+      session_id: sessionId,
+    }),
+  );
+}
 
 /**
  * Best effort (source: "Session Close"): answers the plans that are cancelled now by this call. One that has ended meanwhile or cannot

@@ -38,6 +38,7 @@ import { healthCheck, rpcDiscover } from './health.ts';
 import { keyCreate, keyList, keyRevoke } from './key.ts';
 import type { Operation } from './operation.ts';
 import { orgPolicySet, orgPolicyShow } from './org.ts';
+import { orgLogExport, orgLogHead, orgLogList, orgLogVerify } from './org-log.ts';
 import {
   planApply,
   planArtifacts,
@@ -148,6 +149,10 @@ export const OPERATIONS = {
   '_cleveragents/config/list': configList,
   '_cleveragents/org/policy/show': orgPolicyShow,
   '_cleveragents/org/policy/set': orgPolicySet,
+  '_cleveragents/org/log/list': orgLogList,
+  '_cleveragents/org/log/verify': orgLogVerify,
+  '_cleveragents/org/log/export': orgLogExport,
+  '_cleveragents/org/log/head': orgLogHead,
   '_cleveragents/health/check': healthCheck,
   'rpc.discover': rpcDiscover,
 } as const satisfies Record<string, Operation>;

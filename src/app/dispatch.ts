@@ -18,6 +18,7 @@ import { haltHandlers } from './handlers/halt-handlers.ts';
 import { healthHandlers } from './handlers/health-handlers.ts';
 import { keyHandlers } from './handlers/key-handlers.ts';
 import { orgHandlers } from './handlers/org-handlers.ts';
+import { orgLogHandlers } from './handlers/org-log-handlers.ts';
 import { planHandlers } from './handlers/plan-handlers.ts';
 import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
@@ -45,6 +46,7 @@ export const HANDLERS: Handlers = {
   ...profileHandlers,
   ...calibrationHandlers,
   ...orgHandlers,
+  ...orgLogHandlers,
   ...registryHandlers,
   ...healthHandlers,
 };

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { auditExport } from '../api/audit.ts';
+import { orgLogExport, orgLogVerify } from '../api/org-log.ts';
+import type { ResultOf } from '../api/operations.ts';
 import { type AuditFileVerdict, verifyAuditFile } from '../api/verify-audit-file.ts';
 import { UsageError } from './cli-io.ts';
 import { type CommandContext, checkedParams } from './command-context.ts';
@@ -15,21 +17,19 @@ export interface ExportedTrail {
   readonly file?: string;
 }
 
-/** Asks for all pages and puts them together. A file is written when it is whole; an older one stays until then. */
-export async function exportTrail({
-  client,
-  io,
-  params,
-  note,
-}: CommandContext): Promise<{ readonly result: ExportedTrail; readonly text: string }> {
+/** Asks for all pages of a log and puts them together. A file is written when it is whole; an older one stays until then. */
+export async function exportTrail(
+  { client, io, params, note }: CommandContext,
+  operation: typeof auditExport | typeof orgLogExport = auditExport,
+): Promise<{ readonly result: ExportedTrail; readonly text: string }> {
   const { out, as, ...rest } = params;
   const file = typeof out === 'string' ? resolve(io.cwd, out) : undefined;
   const format = as ?? (typeof out === 'string' && out.toLowerCase().endsWith('.csv') ? 'csv' : 'jsonl');
-  const asked = checkedParams(auditExport, { ...rest, format });
+  const asked: object = checkedParams<'_cleveragents/audit/export' | '_cleveragents/org/log/export'>(operation, { ...rest, format });
   let text = '';
   let rows = 0;
   for (let afterSeq = 0; ; ) {
-    const page = await client.call('_cleveragents/audit/export', { ...asked, ...(afterSeq === 0 ? {} : { after_seq: afterSeq }) });
+    const page = await client.call(operation.name, { ...asked, ...(afterSeq === 0 ? {} : { after_seq: afterSeq }) } as never);
     text += page.content;
     rows += page.rows;
     if (page.next_after_seq !== undefined && page.next_after_seq > afterSeq) {
@@ -48,6 +48,26 @@ export async function exportTrail({
       text,
     };
   }
+}
+
+export type OrgLogVerdict = ResultOf<'_cleveragents/org/log/verify'>;
+
+/** Checks the org's log and all plans that it knows, page by page; what is wrong with each is put together. */
+export async function verifyOrgLog({ client, params }: CommandContext): Promise<OrgLogVerdict> {
+  const asked = checkedParams<'_cleveragents/org/log/verify'>(orgLogVerify, params);
+  let page = await client.call('_cleveragents/org/log/verify', asked);
+  let all = page;
+  while (page.next_after_plan_id !== undefined) {
+    page = await client.call('_cleveragents/org/log/verify', { ...asked, after_plan_id: page.next_after_plan_id });
+    all = {
+      ...all,
+      valid: all.valid && page.valid,
+      plans_checked: all.plans_checked + page.plans_checked,
+      plan_problems: [...all.plan_problems, ...page.plan_problems],
+    };
+  }
+  const { next_after_plan_id: _done, ...verdict } = all;
+  return verdict;
 }
 
 /** Verifies an export. Without `--jwks` the keys are those that the known server publishes; the file is all else that is read. */

@@ -1,9 +1,10 @@
 import { approvalDecide } from '../api/approval.ts';
-import { AUDIT_FORMATS } from '../api/audit.ts';
+import { AUDIT_FORMATS, auditExport } from '../api/audit.ts';
 import type { Operation } from '../api/operation.ts';
 import { OPERATION_NAMES, OPERATIONS, type OperationName } from '../api/operations.ts';
+import { orgLogExport } from '../api/org-log.ts';
 import { decideShown } from './approval-commands.ts';
-import { exportTrail, verifyTrailFile } from './audit-commands.ts';
+import { exportTrail, verifyOrgLog, verifyTrailFile } from './audit-commands.ts';
 import { type CommandContext, checkedParams } from './command-context.ts';
 import { EXIT } from './exit-code.ts';
 import { type Flag, flagsOf } from './flags.ts';
@@ -11,7 +12,7 @@ import type { Outcome } from './output.ts';
 import { exportProject } from './project-export.ts';
 import { importProject } from './project-import.ts';
 import { renderApproval } from './render/approval.ts';
-import { renderFileVerdict } from './render/audit.ts';
+import { renderFileVerdict, renderOrgVerdict } from './render/audit.ts';
 import { renderGeneric } from './render/generic.ts';
 import { printable } from './render/style.ts';
 import { ROW_VIEWS, type RowView } from './row-views.ts';
@@ -160,30 +161,54 @@ function projectCommands(): readonly CliCommand[] {
   ];
 }
 
-/** `audit export|verify`: a log as a file, and whether the file holds. */
+/** `audit export|verify`, `org log export|verify`: a log as a file, and whether file or log hold. */
 function auditCommands(): readonly CliCommand[] {
   const flag = (name: string, description: string): Flag => ({ ...argument(name, description), required: false });
   const plan = argument('plan_id', 'Plan id');
+  const exporting = (
+    operation: typeof auditExport | typeof orgLogExport,
+    rest: Pick<CliCommand, 'words' | 'summary' | 'positional' | 'examples'>,
+  ): CliCommand => ({
+    ...rest,
+    flags: [
+      flag('out', 'File; default standard output'),
+      { ...flag('as', 'jsonl: verifiable rows; csv: audit entries; default by the name of the file'), choices: AUDIT_FORMATS },
+    ],
+    asks: false,
+    run: async (context) => {
+      const { result, text } = await exportTrail(context, operation);
+      const isFile = result.file !== undefined;
+      return {
+        exitCode: EXIT.ok,
+        data: isFile ? result : { ...result, content: text },
+        render: (style) => renderGeneric(result, style),
+        ...(isFile ? {} : { raw: Buffer.from(text) }),
+      };
+    },
+  });
   return [
-    {
+    exporting(auditExport, {
       words: ['audit', 'export'],
       summary: "Write a plan's log with its signed heads, or its audit entries as CSV",
       positional: [plan],
-      flags: [
-        flag('out', 'File; default standard output'),
-        { ...flag('as', 'jsonl: verifiable rows; csv: audit entries; default by the name of the file'), choices: AUDIT_FORMATS },
-      ],
       examples: ['01HXRCF1ABCDE12345678901AB --out trail.jsonl', '01HXRCF1ABCDE12345678901AB --out trail.csv'],
+    }),
+    exporting(orgLogExport, {
+      words: ['org', 'log', 'export'],
+      summary: "Write the org's own log with its signed heads, or its entries as CSV",
+      positional: [],
+      examples: ['--out org-log.jsonl', '--out org-log.csv'],
+    }),
+    {
+      words: ['org', 'log', 'verify'],
+      summary: "Check the org's own log, and every plan that it knows against what the plan once reported of its log",
+      positional: [],
+      flags: [flag('plan_id', 'Of the plans only this one')],
+      examples: ['', '--plan-id 01HXRCF1ABCDE12345678901AB'],
       asks: false,
       run: async (context) => {
-        const { result, text } = await exportTrail(context);
-        const isFile = result.file !== undefined;
-        return {
-          exitCode: EXIT.ok,
-          data: isFile ? result : { ...result, content: text },
-          render: (style) => renderGeneric(result, style),
-          ...(isFile ? {} : { raw: Buffer.from(text) }),
-        };
+        const verdict = await verifyOrgLog(context);
+        return { exitCode: verdict.valid ? EXIT.ok : EXIT.error, data: verdict, render: (style) => renderOrgVerdict(verdict, style) };
       },
     },
     {

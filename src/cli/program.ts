@@ -40,6 +40,7 @@ const GROUPS: ReadonlyMap<string, string> = new Map([
   ['config', 'Settings of the org and of projects'],
   ['org', 'The organisation'],
   ['org policy', 'What no profile, plan or approval can loosen'],
+  ['org log', "The org's own log: configuration, keys, refusals, heads of plans"],
   ['health', 'Whether the service answers'],
   ['tool', 'Tools that plans can call'],
   ['actor', 'Actors that can drive a plan'],

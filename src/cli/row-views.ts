@@ -6,7 +6,7 @@ import type { CommandContext } from './command-context.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { addEnvironmentProfile, bindApply, bindExecute, exitCodeOfPlan } from './plan-hooks.ts';
 import { renderApprovals } from './render/approval.ts';
-import { renderAudit, renderVerification } from './render/audit.ts';
+import { renderAudit, renderOrgLog, renderVerification } from './render/audit.ts';
 import { renderCalibration } from './render/calibration.ts';
 import { renderDiff } from './render/diff.ts';
 import { renderPlan, renderPlans } from './render/plan.ts';
@@ -50,6 +50,7 @@ export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
     exitCode: ({ allowed, requires_approval: waits }) => (allowed ? EXIT.ok : waits ? EXIT.waiting : EXIT.error),
   },
   '_cleveragents/plan/guard/audit': { render: renderAudit },
+  '_cleveragents/org/log/list': { render: renderOrgLog },
   '_cleveragents/plan/guard/audit/verify': { render: renderVerification, exitCode: (result) => (result.valid ? EXIT.ok : EXIT.error) },
   '_cleveragents/plan/profile/show': { render: renderProfile },
   '_cleveragents/profile/show': { render: renderProfile },

@@ -98,9 +98,9 @@ describe.each(table)('agents %s', (_, command) => {
 });
 
 describe('the commands', () => {
-  it('are as many as the rows that name one, and seven that need several calls or none', () => {
+  it('are as many as the rows that name one, and nine that need several calls or none', () => {
     const named = OPERATION_NAMES.filter((name) => 'cli' in OPERATIONS[name]);
-    expect(commands.length).toBe(named.length + 7);
+    expect(commands.length).toBe(named.length + 9);
     expect(new Set(table.map(([words]) => words)).size).toBe(commands.length);
   });
 

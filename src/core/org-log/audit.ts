@@ -1,7 +1,16 @@
 import { maskJson, maskText } from '../audit/mask.ts';
 import type { JsonObject } from '../json.ts';
 import type { AuditEntry } from '../plan/audit.ts';
-import type { OrgLogRow } from './org-event.ts';
+import { ORG_EVENT_TYPES, type OrgLogRow } from './org-event.ts';
+
+/** The entry of a row that may have been tampered with; null where what is in it is no row that was written here. */
+export function readOrgEntryOf(row: OrgLogRow): AuditEntry | null {
+  try {
+    return ORG_EVENT_TYPES.includes(row.type) ? orgAuditEntryOf(row) : null;
+  } catch {
+    return null;
+  }
+}
 
 /**
  * The entry of a row, in the same form as a plan's: who (the actor with its key id), what (the change and the digest of its parameters,

@@ -11,8 +11,8 @@ function open(options: PlanOptions = {}): PlanDriver {
   return driver;
 }
 
-function ask(driver: PlanDriver, toolName = 'own.tool'): AuthorizationAnswer {
-  const request = { toolName, arguments: {}, isWrite: false, costUsd: 0.5, step: null, operation: null, idempotencyKey: null };
+function ask(driver: PlanDriver, toolName = 'own.tool', idempotencyKey: string | null = null): AuthorizationAnswer {
+  const request = { toolName, arguments: {}, isWrite: false, costUsd: 0.5, step: null, operation: null, idempotencyKey };
   const command = { type: 'authorize', by: AGENT.actor, request } as const;
   const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
   const done = driver.do(command);
@@ -28,6 +28,35 @@ describe('a plan whose executor is outside', () => {
     expect(ask(driver, 'other.tool')).toMatchObject({ allowed: false, reason: expect.stringContaining('Halted: breach') });
     driver.clearHalt({ level: 'org', epoch: 2 });
     expect(ask(driver, 'third.tool').allowed).toBe(true);
+  });
+
+  it('is not told again that it may during a halt, and keeps what it was authorised for the time after it', () => {
+    const driver = open();
+    const allowed = ask(driver, 'own.tool', 'k1');
+    expect(allowed).toMatchObject({ allowed: true, callId: 'c1' });
+    const { reservations } = driver.plan.ledger;
+    driver.halt('breach', { level: 'org', epoch: 1 });
+    for (let time = 0; time < 2; time += 1) {
+      expect(ask(driver, 'own.tool', 'k1')).toMatchObject({
+        callId: 'c1',
+        allowed: false,
+        requiresApproval: false,
+        reason: expect.stringContaining('Halted: breach'),
+        guards: [{ guard: 'state', allowed: false }],
+      });
+    }
+    expect(driver.rowsOf('check_recorded').map(({ data }) => data)).toMatchObject([
+      { check: 'authorize', guard: 'state', event_type: 'state_blocked', allowed: false, context: { decision_id: `${driver.plan.id}.c1` } },
+      { guard: 'state' },
+    ]);
+    expect(driver.plan.ledger.reservations).toEqual(reservations);
+    driver.clearHalt({ level: 'org', epoch: 2 });
+    expect(ask(driver, 'own.tool', 'k1')).toMatchObject({ callId: 'c1', allowed: true, expiresAt: allowed.expiresAt });
+    expect(driver.rowsOf('call_decided')).toHaveLength(1);
+    expect(driver.do({ type: 'settle_external', by: AGENT.actor, callId: 'c1', outcome: 'succeeded', costUsd: 0.5 }).ok).toBe(true);
+    // What has been settled does not become allowed by a halt either.
+    driver.halt('again', { level: 'org', epoch: 3 });
+    expect(ask(driver, 'own.tool', 'k1').allowed).toBe(false);
   });
 
   it('has its approvals revoked with the policy they were asked under, and keeps what it was authorised: it may be doing it', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { remaining, spentMicroUsd } from '../../../src/core/ledger.ts';
 import { workedMs } from '../../../src/core/plan/decide/calls.ts';
-import { call, failed, PlanDriver, profileOf, type Script, succeeded } from './plan-driver.ts';
+import { call, failed, PlanDriver, profileOf, refusalOf, type Script, succeeded } from './plan-driver.ts';
 
 const DAY_MS = 86_400_000;
 const asks = (count: number) => Array.from({ length: count }, (_, n) => call('model.ask', { n }));
@@ -105,6 +105,81 @@ describe('the budget of a plan', () => {
     const driver = PlanDriver.run({}, { ...eachItsStep(4), outcome: (each) => succeeded({ reportedUsd: each.step / 10 }) });
     const charges = driver.rowsOf('call_settled').map(({ data }) => data.charge?.charged_micro_usd ?? 0);
     expect(spentMicroUsd(driver.plan.ledger)).toBe(charges.reduce((a, b) => a + b, 0));
+  });
+});
+
+describe('calls that are approved one by one beyond a limit', () => {
+  const writes = (count: number, cost = 0) =>
+    Array.from({ length: count }, (_, n) => call('files.write', { path: `f${n}` }, { declaredCostUsd: cost }));
+  const limits = (driver: PlanDriver) => driver.pending.filter(({ kind }) => kind === 'limit');
+  const approveCalls = (driver: PlanDriver): void => {
+    for (const approval of driver.pending) if (approval.kind === 'call') expect(driver.approve(approval).ok).toBe(true);
+    driver.run();
+  };
+
+  it.each([
+    ['the calls of a step', { max_tool_calls_per_step: 2 }, 0, 'tool_call_limit', { calls: 3 }],
+    ['the budget', { max_total_cost: 0.2 }, 0.1, 'budget_cap', { cost_usd: 0.3 }],
+  ] as const)('join the one question about %s, which shows all of them and lets all of them run', (_case, limit, cost, guard, grant) => {
+    const driver = PlanDriver.run(
+      { guardrails: { require_approval_for_writes: true, ...limit } },
+      { execute: [{ calls: writes(5, cost) }] },
+    );
+    expect(driver.pending.map(({ kind }) => kind)).toEqual(['call', 'call', 'call', 'call', 'call']);
+    approveCalls(driver);
+    expect(driver.tools).toHaveLength(2);
+    expect(driver.only).toMatchObject({ kind: 'limit', guard, callIds: ['c3', 'c4', 'c5'], suggestedGrant: grant });
+    expect(driver.only.subject.calls?.map(({ call_id: id }) => id)).toEqual(['c3', 'c4', 'c5']);
+    expect(driver.only.estimateMicroUsd).toBe(cost * 3_000_000);
+    // Every call that was refused there is on record by itself.
+    const refused = driver.rowsOf('call_decided').filter(({ data }) => data.guard === guard);
+    expect(refused.map(({ data }) => data.call.id)).toEqual(['c3', 'c4', 'c5']);
+    driver.approve();
+    driver.run();
+    expect(driver.tools).toHaveLength(5);
+    expect(driver.pending.filter(({ kind }) => kind !== 'gate')).toEqual([]);
+  });
+
+  it('leave no earlier question open: what was shown without them cannot be answered any more', () => {
+    const driver = PlanDriver.run(
+      { guardrails: { require_approval_for_writes: true, max_tool_calls_per_step: 1 } },
+      { execute: [{ calls: writes(3) }] },
+    );
+    const [first, second, third] = driver.pending;
+    if (first === undefined || second === undefined || third === undefined) throw new Error('three calls are asked about');
+    driver.approve(first);
+    driver.approve(second);
+    const [alone] = limits(driver);
+    expect(alone?.callIds).toEqual(['c2']);
+    driver.approve(third);
+    const [both] = limits(driver);
+    expect(limits(driver)).toHaveLength(1);
+    expect(both?.callIds).toEqual(['c2', 'c3']);
+    expect(both?.digest).not.toBe(alone?.digest);
+    if (alone === undefined || both === undefined) throw new Error('a limit is asked about');
+    expect(refusalOf(driver.approve(alone)).details).toMatchObject({ status: 'revoked' });
+    expect(driver.callStates().filter((state) => state === 'asked')).toHaveLength(2);
+    driver.deny(both);
+    driver.run();
+    expect(driver.tools).toHaveLength(1);
+  });
+
+  it('stay a question of their own behind another limit, and run at once where they fit', () => {
+    const calls = [
+      call('files.write', { path: 'dear' }, { declaredCostUsd: 0.5 }),
+      call('files.write', { path: 'cheap' }, { declaredCostUsd: 0.1 }),
+      call('files.write', { path: 'more' }, { declaredCostUsd: 0.1 }),
+    ];
+    const driver = PlanDriver.run(
+      { guardrails: { require_approval_for_writes: true, max_total_cost: 0.2, max_tool_calls_per_step: 1 } },
+      { execute: [{ calls }] },
+    );
+    approveCalls(driver);
+    expect(driver.performed.map(({ id }) => id)).toEqual(['c2']);
+    expect(driver.pending.map(({ guard, callIds }) => [guard, ...callIds])).toEqual([
+      ['budget_cap', 'c1'],
+      ['tool_call_limit', 'c3'],
+    ]);
   });
 });
 

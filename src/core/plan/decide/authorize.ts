@@ -4,7 +4,9 @@
  */
 import type { Confidence } from '../../confidence.ts';
 import { digestOf } from '../../digest.ts';
-import type { GuardVerdict } from '../../guards/guard.ts';
+import type { GuardRequest, GuardVerdict } from '../../guards/guard.ts';
+import { evaluateWith } from '../../guards/guards.ts';
+import { stateGuard } from '../../guards/state.ts';
 import type { JsonValue } from '../../json.ts';
 import { parseCostUsd } from '../../money.ts';
 import { MAX_TOOL_NAME_LENGTH } from '../../names.ts';
@@ -16,9 +18,9 @@ import type { CallFacts } from '../commands.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
 import { pendingAbout } from '../external/evolve.ts';
 import { type ExternalCall, isHeld, MAX_OPEN_AUTHORIZATIONS, NO_EXTERNAL_STATE, openAuthorizations } from '../external/external.ts';
-import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
+import { type ActorRef, type Approval, type Call, haltOf, type Plan } from '../plan.ts';
 import type { Work } from '../work.ts';
-import { decideCalls } from './calls.ts';
+import { decideCalls, factsOf } from './calls.ts';
 import { callConfidence } from './confidence-of.ts';
 
 /** Of what happens outside nothing is known: no paths, no sizes, and a schema is the caller's business. */
@@ -42,7 +44,9 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
   if (earlier !== undefined) {
     if (earlier.external?.bodyDigest !== call.external.bodyDigest) return err(usedOtherwise(plan, request.idempotencyKey ?? '', earlier));
     // The same request again: it gets what it got, unless a human has meanwhile decided, or could be asked again.
-    if (!isHeld(earlier) || pendingAbout(plan, earlier) !== null) return ok(answerFor(plan, earlier, null));
+    if (!isHeld(earlier) || pendingAbout(plan, earlier) !== null) {
+      return ok(haltedMeanwhile(work, by, earlier) ?? answerFor(plan, earlier, null));
+    }
   }
   const again = earlier ?? heldTwin(plan, call);
   const isNew = again === undefined;
@@ -75,6 +79,38 @@ function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | nul
     expiresAt: allowed ? external.expiresAt : (approval?.expiresAt ?? null),
     decidedSeq: external?.decidedSeq ?? plan.seq,
     guards,
+  };
+}
+
+/** What was allowed before a halt is not allowed during it. What was reserved for it stays: after the halt the same request has it again. */
+function haltedMeanwhile(work: Work, by: ActorRef, call: Call): AuthorizationAnswer | null {
+  const plan = work.plan();
+  if (haltOf(plan) === null || call.external?.expiresAt == null) return null;
+  const { verdicts } = evaluateWith([stateGuard], plan.policy, requestAbout(work, call), factsOf(plan, work.context.now, call.step));
+  const [verdict] = verdicts;
+  if (verdict === undefined || verdict.allowed) return null;
+  work.emit('check_recorded', by, {
+    check: 'authorize',
+    event_type: verdict.eventType,
+    guard: verdict.guard,
+    allowed: false,
+    reason: verdict.reason,
+    context: { decision_id: `${plan.id}.${call.id}`, tool: call.tool, arguments_digest: call.argumentsDigest },
+  });
+  return { ...answerFor(plan, call, verdicts), allowed: false, reason: verdict.reason };
+}
+
+function requestAbout(work: Work, call: Call): GuardRequest {
+  return {
+    toolName: call.named,
+    catalogue: work.context.catalogue,
+    unknownTools: 'accept',
+    riskClass: call.riskClass,
+    costMicroUsd: call.estimateMicroUsd,
+    skillCategory: null,
+    operation: call.external?.operation ?? null,
+    protectedPaths: [],
+    changesOutside: false,
   };
 }
 

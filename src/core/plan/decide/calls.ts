@@ -369,7 +369,10 @@ function refusedFor(report: GuardReport, reason: string): GuardReport {
   };
 }
 
-/** One approval per refused call, and one for everything that stands behind a limit. */
+/**
+ * One approval per refused call, and one for everything that stands behind a limit: calls that come to it one by one join those that are
+ * asked about already, in a new question, since an approval is for exactly what it has shown.
+ */
 export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   for (const { call, report, kind } of rulings) {
     if (kind !== 'call' || report.first === null) continue;
@@ -387,26 +390,40 @@ export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   const limited = rulings.filter((each) => each.kind === 'limit');
   const first = limited[0]?.report.first;
   if (first === undefined || first === null) return;
+  const joined = takeOverLimit(work, first);
+  const calls = [...joined, ...limited.map(({ call }) => call).filter((call) => !joined.some((each) => each.id === call.id))];
   const plan = work.plan();
   openApproval(work, {
     kind: 'limit',
     reason: first.reason ?? 'A limit was reached.',
-    subject: {
-      calls: shownCalls(
-        work,
-        limited.map(({ call }) => call),
-      ),
-    },
-    binds: { guard: first.guard, calls: limited.map(({ call }) => [call.id, call.digest]), spent: plan.ledger.settledMicroUsd },
+    subject: { calls: shownCalls(work, calls) },
+    binds: { guard: first.guard, calls: calls.map((call) => [call.id, call.digest]), spent: plan.ledger.settledMicroUsd },
     guard: first.guard,
-    callIds: limited.map(({ call }) => call.id),
-    estimateMicroUsd: addMicroUsd(...limited.map(({ call }) => call.estimateMicroUsd)),
-    suggestedGrant: suggestGrant(plan, first, limited),
+    callIds: calls.map((call) => call.id),
+    estimateMicroUsd: addMicroUsd(...calls.map((call) => call.estimateMicroUsd)),
+    suggestedGrant: suggestGrant(plan, first, calls),
   });
 }
 
+/** The calls that wait behind the same limit, taken out of the question that is open about it. An executor outside has its own rule. */
+function takeOverLimit(work: Work, { guard, exceededLevel = 'plan' }: GuardVerdict): readonly Call[] {
+  const plan = work.plan();
+  if (isExternal(plan)) return [];
+  const before = pendingApprovals(plan).filter(
+    (each) => each.kind === 'limit' && each.guard === guard && each.callIds.length > 0 && isHeldAbove(each) === (exceededLevel !== 'plan'),
+  );
+  for (const { id } of before) {
+    work.emit('approval_closed', SYSTEM, {
+      approval_id: id,
+      status: 'revoked',
+      reason: 'another call of its batch stands behind the same limit; both are asked about together',
+    });
+  }
+  return before.flatMap(({ callIds }) => callIds.flatMap((id) => plan.calls[id] ?? [])).filter((call) => call.status === 'asked');
+}
+
 /** The smallest grant that lets everything behind the limit run, together with what is cleared and waits for its gate. Null: nothing here can be granted. */
-function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[]): Grant | null {
+function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Call[]): Grant | null {
   const { actual = 0, limit = 0, exceededLevel = 'plan' } = first;
   // It is raised at its own level; the plan only goes on then.
   if (exceededLevel !== 'plan') return null;
@@ -415,7 +432,7 @@ function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Ruling[
     case 'budget_cap': {
       const cap = (plan.policy.planCapMicroUsd?.value ?? 0) + plan.ledger.grantedMicroUsd;
       const used = addMicroUsd(plan.ledger.settledMicroUsd, plan.ledger.overrunMicroUsd, reservedMicroUsd(plan.ledger));
-      const coming = addMicroUsd(...[...cleared, ...limited.map(({ call }) => call)].map((call) => call.estimateMicroUsd));
+      const coming = addMicroUsd(...[...cleared, ...limited].map((call) => call.estimateMicroUsd));
       return { cost_usd: toUsd(used + coming - cap) };
     }
     case 'step_limit':

@@ -5,6 +5,8 @@
 import { type BudgetHolder, type BudgetHolders, type Budgets, StorageUnavailable } from '../../src/app/ports.ts';
 import { compose } from '../../src/compose.ts';
 import type { Recall, RecallReply } from '../../src/core/budget/protocol.ts';
+import type { Refusal } from '../../src/core/refusal.ts';
+import { err } from '../../src/core/result.ts';
 import type { OrgObjectParts } from '../../src/objects/org-object.ts';
 import type { PlanObjectParts } from '../../src/objects/plan-object.ts';
 import type { ProfileBudgetObjectParts } from '../../src/objects/profile-budget-object.ts';
@@ -18,6 +20,10 @@ export const FAULTS = {
   d1: new Set<string>(),
   /** Judges every call between budget nodes and plans of an org. */
   between: new Map<string, (call: BetweenObjects) => BetweenFault | null>(),
+  /** Orgs whose plans cannot read what their session and org say. */
+  orders: new Set<string>(),
+  /** Ids of plans that no word from above reaches. */
+  deaf: new Set<string>(),
 };
 
 /** A call from one object to another: `session.ask` is what a plan asks a session. */
@@ -81,11 +87,24 @@ function failIfBroken(org: string, operation: string): void {
 }
 
 export class PlanObject extends parts.PlanObject {
+  override async command(command: Parameters<InstanceType<typeof parts.PlanObject>['command']>[0]) {
+    const isFromAbove = command.type === 'halt' || command.type === 'clear_halt' || command.type === 'apply_floor';
+    if (isFromAbove && FAULTS.deaf.has(this.plan()?.id ?? ''))
+      return err<Refusal>({ kind: 'unavailable', message: 'switched off by a test', retryAfterSeconds: 1 });
+    return super.command(command);
+  }
+
   protected override parts(): PlanObjectParts {
     const real = super.parts();
     return {
       ...real,
       budgets: disturbedBudgets(real.budgets),
+      halts: {
+        current: async (org, sessionId) => {
+          if (FAULTS.orders.has(org)) throw new StorageUnavailable('halts.current', new Error('switched off by a test'));
+          return real.halts.current(org, sessionId);
+        },
+      },
       outcomes: {
         ...real.outcomes,
         record: async (rows) => {

@@ -95,7 +95,12 @@ export function compose({ toolPackages }: Parts) {
   /** One session: the budget node between its plans and the org. */
   class SessionObject extends SessionObjectBase<Env> {
     protected override parts(): SessionObjectParts {
-      return { budgets: budgetsOf(this.env), holders: holdersOf(this.env), tellPlans: tellPlansOf(this.env) };
+      return {
+        budgets: budgetsOf(this.env),
+        holders: holdersOf(this.env),
+        tellPlans: tellPlansOf(this.env),
+        orgLog: makeOrgLog(this.env.ORGS, refusals),
+      };
     }
   }
 
@@ -115,7 +120,7 @@ export function compose({ toolPackages }: Parts) {
   /** What an org spends under one profile. */
   class ProfileBudgetObject extends ProfileBudgetObjectBase<Env> {
     protected override parts(): ProfileBudgetObjectParts {
-      return { holders: holdersOf(this.env) };
+      return { holders: holdersOf(this.env), orgLog: makeOrgLog(this.env.ORGS, refusals) };
     }
   }
 

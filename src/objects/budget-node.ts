@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { BudgetCapsChange, BudgetCapsOptions, BudgetNodePort, BudgetNodeView, BudgetWarning } from '../app/ports.ts';
 import type { NodeLevel } from '../core/budget/node-state.ts';
-import type { Ask, AskAnswer, Close, Freed } from '../core/budget/protocol.ts';
+import { type Ask, type AskAnswer, type Close, type Freed, REPEAT_MS } from '../core/budget/protocol.ts';
 import type { Day } from '../core/budget/window.ts';
 import { type NodeLinks, NodeRunner } from './node/node-runner.ts';
 import { type NodeName, NodeStore } from './node/node-store.ts';
@@ -28,7 +28,7 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
       nowMs: () => this.nowMs(),
       transact: (write) => this.ctx.storage.transactionSync(write),
       stepped: () => this.rearm(),
-      warned: (name, mark) => this.warned(name, mark),
+      warned: () => void this.tellWarnings(),
       report: (problem, cause) => this.report(problem, cause),
     });
     // Whoever wakes the object re-arms it: an alarm that was lost must not leave money leased for ever.
@@ -73,6 +73,7 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
     try {
       this.node.sweep();
       await this.wake();
+      await this.tellWarnings();
     } catch (cause) {
       this.report('what was due could not be done', cause);
     }
@@ -90,7 +91,7 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
   /** Sets the one alarm to what is due first. One that is set earlier stands: it looks again when it comes. */
   protected rearm(): void {
     if (this.alarmAtMs === undefined) return;
-    const due = [this.node.wakeAtMs(), this.otherWakeAtMs()].filter((at) => at !== null);
+    const due = [this.node.wakeAtMs(), this.otherWakeAtMs(), this.untoldAtMs()].filter((at) => at !== null);
     if (due.length === 0) return;
     const atMs = Math.max(Math.min(...due), this.nowMs() + 1);
     if (this.alarmAtMs !== null && this.alarmAtMs <= atMs) return;
@@ -103,8 +104,36 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
 
   /* ---------------------------------------------------------------- for those below */
 
-  /** A window is nearly used up: 90 % of its cap is spent, or somebody was refused by it. Told once per window and cap. */
-  protected warned(_name: NodeName, _mark: BudgetWarning): void {}
+  /**
+   * Puts into the org's log that a window is nearly used up: 90 % of its cap is spent, or somebody was refused by it. Once per window and
+   * cap; where it fails it comes again, and the same entry twice is one.
+   */
+  protected abstract recordWarning(name: NodeName, mark: BudgetWarning): Promise<void>;
+
+  private telling = false;
+
+  private async tellWarnings(): Promise<void> {
+    const name = this.store.name();
+    if (name === null || this.telling) return;
+    this.telling = true;
+    try {
+      for (let marks = this.store.untoldWarnings(); marks.length > 0; marks = this.store.untoldWarnings()) {
+        for (const mark of marks) {
+          await this.recordWarning(name, mark);
+          this.store.markTold(mark);
+        }
+      }
+    } catch (cause) {
+      this.report('a warning could not be recorded; it is tried again', cause);
+    } finally {
+      this.telling = false;
+      this.rearm();
+    }
+  }
+
+  private untoldAtMs(): number | null {
+    return this.store.untoldWarnings().length === 0 ? null : this.nowMs() + REPEAT_MS;
+  }
 
   protected nowMs(): number {
     return Date.now();

@@ -107,7 +107,7 @@ export abstract class OrgObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
     return this.log.plans(afterPlanId, limit);
   }
 
-  protected override warned({ org }: NodeName, mark: BudgetWarning): void {
+  protected override async recordWarning({ org }: NodeName, mark: BudgetWarning): Promise<void> {
     this.log.append(org, [budgetWarningEntry({ level: 'org', id: org }, mark)]);
   }
 

@@ -1,4 +1,5 @@
-import type { BudgetHolders } from '../app/ports.ts';
+import type { BudgetHolders, BudgetWarning, OrgLog } from '../app/ports.ts';
+import { budgetWarningEntry } from '../core/org-log/budget-warning.ts';
 import { BudgetNodeBase } from './budget-node.ts';
 import type { NodeLinks } from './node/node-runner.ts';
 import type { NodeName } from './node/node-store.ts';
@@ -6,6 +7,7 @@ import type { NodeName } from './node/node-store.ts';
 /** What the object of a profile's spending needs from the rest of the deployment. */
 export interface ProfileBudgetObjectParts {
   readonly holders: BudgetHolders;
+  readonly orgLog: Pick<OrgLog, 'append'>;
 }
 
 /**
@@ -19,6 +21,10 @@ export abstract class ProfileBudgetObjectBase<Env = unknown> extends BudgetNodeB
 
   /** Bindings of this deployment; called when something is needed, never in the constructor. */
   protected abstract parts(): ProfileBudgetObjectParts;
+
+  protected override recordWarning({ org, id }: NodeName, mark: BudgetWarning): Promise<void> {
+    return this.parts().orgLog.append(org, budgetWarningEntry({ level: 'profile', id }, mark));
+  }
 
   protected override links({ org, id }: NodeName): NodeLinks {
     const { holders } = this.parts();

@@ -1,6 +1,7 @@
-import type { BudgetHolders, Budgets } from '../app/ports.ts';
+import type { BudgetHolders, Budgets, BudgetWarning, OrgLog } from '../app/ports.ts';
 import type { Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { HaltChange } from '../core/halt-word.ts';
+import { budgetWarningEntry } from '../core/org-log/budget-warning.ts';
 import type { HaltWord } from '../core/plan/plan.ts';
 import { BudgetNodeBase } from './budget-node.ts';
 import { earliest } from './node/earliest.ts';
@@ -14,6 +15,7 @@ export interface SessionObjectParts {
   readonly budgets: Budgets;
   readonly holders: BudgetHolders;
   readonly tellPlans: TellPlans;
+  readonly orgLog: Pick<OrgLog, 'append'>;
 }
 
 /** One session: the budget node between its plans and the org, and the kill switch of its plans. */
@@ -55,6 +57,10 @@ export abstract class SessionObjectBase<Env = unknown> extends BudgetNodeBase<En
 
   protected override otherWakeAtMs(): number | null {
     return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs());
+  }
+
+  protected override recordWarning({ org, id }: NodeName, mark: BudgetWarning): Promise<void> {
+    return this.parts().orgLog.append(org, budgetWarningEntry({ level: 'session', id }, mark));
   }
 
   protected override links({ org, id }: NodeName): NodeLinks {

@@ -1,4 +1,4 @@
-import type { BudgetCapsAnswer, BudgetCapsChange, BudgetCapsOptions, BudgetNodeView, BudgetWarning } from '../../app/ports.ts';
+import type { BudgetCapsAnswer, BudgetCapsChange, BudgetCapsOptions, BudgetNodeView } from '../../app/ports.ts';
 import {
   askEnded,
   closeAcknowledged,
@@ -45,8 +45,8 @@ export interface NodeRunnerParts {
   transact(write: () => void): void;
   /** After each step: when it has to be looked at again may have changed. */
   stepped(): void;
-  /** A window was found to be nearly used up, for the first time under its cap. The mark is committed. */
-  warned(name: NodeName, mark: BudgetWarning): void;
+  /** A window was found to be nearly used up, for the first time under its cap. The store has the mark. */
+  warned(): void;
   report(problem: string, cause: unknown): void;
 }
 
@@ -182,7 +182,7 @@ export class NodeRunner {
     }
     this.state = state;
     for (const output of outputs) this.send(name, output);
-    for (const mark of marks) this.parts.warned(name, mark);
+    if (marks.length > 0) this.parts.warned();
     this.keepPatience(name);
     this.parts.stepped();
   }

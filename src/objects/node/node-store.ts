@@ -10,6 +10,7 @@ import {
   type Spent,
 } from '../../core/budget/node-state.ts';
 import type { LeaseRow } from '../../core/budget/protocol.ts';
+import type { CapWindow } from '../../core/budget/window.ts';
 
 /** What a node calls itself by. Every call brings it; an alarm has nobody to ask. */
 export interface NodeName {
@@ -45,7 +46,8 @@ const MIGRATIONS: readonly string[] = [
      day TEXT PRIMARY KEY, g INTEGER NOT NULL, r INTEGER NOT NULL, v INTEGER NOT NULL, phase TEXT NOT NULL, closed INTEGER NOT NULL
    ) WITHOUT ROWID;
    CREATE TABLE budget_warning (
-     window_key TEXT PRIMARY KEY, window TEXT NOT NULL, cap INTEGER NOT NULL, used INTEGER NOT NULL, at TEXT NOT NULL
+     window_key TEXT PRIMARY KEY, window TEXT NOT NULL, cap INTEGER NOT NULL, used INTEGER NOT NULL, at TEXT NOT NULL,
+     told INTEGER NOT NULL
    ) WITHOUT ROWID;`,
 ];
 
@@ -58,6 +60,8 @@ const MIGRATIONS: readonly string[] = [
 export class NodeStore {
   private readonly sql: SqlStorage;
   private stored: NodeName | null = null;
+  /** By window. */
+  private readonly marks = new Map<string, BudgetWarning & { readonly told: boolean }>();
 
   constructor(sql: SqlStorage) {
     this.sql = sql;
@@ -71,6 +75,8 @@ export class NodeStore {
     if (isMade) this.migrate();
     const row = isMade ? sql.exec('SELECT org, id FROM budget_node').one() : null;
     this.stored = row === null ? null : { org: String(row['org']), id: String(row['id']) };
+    this.marks.clear();
+    if (isMade) for (const mark of readWarnings(sql)) this.marks.set(mark.windowKey, mark);
   }
 
   /** Null as long as nothing was written. */
@@ -98,23 +104,37 @@ export class NodeStore {
   }
 
   warnings(): readonly BudgetWarning[] {
-    if (this.stored === null) return [];
-    const rows = this.sql.exec(
-      'SELECT window, window_key AS windowKey, cap AS capMicroUsd, used AS usedMicroUsd, at FROM budget_warning ORDER BY at',
-    );
-    return rows.toArray() as unknown as BudgetWarning[];
+    return [...this.marks.values()].map(({ told: _told, ...mark }) => mark);
   }
 
-  putWarning(name: NodeName, { window, windowKey, capMicroUsd, usedMicroUsd, at }: BudgetWarning): void {
+  /** Those that the org's log was not told of yet. */
+  untoldWarnings(): readonly BudgetWarning[] {
+    return [...this.marks.values()].flatMap(({ told, ...mark }) => (told ? [] : [mark]));
+  }
+
+  putWarning(name: NodeName, mark: BudgetWarning): void {
     this.ensure(name);
+    this.keep(mark, false);
+  }
+
+  markTold(mark: BudgetWarning): void {
+    const kept = this.marks.get(mark.windowKey);
+    // Another may have taken its place under a raised cap.
+    if (kept?.capMicroUsd === mark.capMicroUsd) this.keep(mark, true);
+  }
+
+  private keep(mark: BudgetWarning, told: boolean): void {
+    const { window, windowKey, capMicroUsd, usedMicroUsd, at } = mark;
     this.sql.exec(
-      'INSERT OR REPLACE INTO budget_warning (window_key, window, cap, used, at) VALUES (?, ?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO budget_warning (window_key, window, cap, used, at, told) VALUES (?, ?, ?, ?, ?, ?)',
       windowKey,
       window,
       capMicroUsd,
       usedMicroUsd,
       at,
+      told ? 1 : 0,
     );
+    this.marks.set(windowKey, { ...mark, told });
   }
 
   private ensure({ org, id }: NodeName): void {
@@ -195,4 +215,18 @@ export class NodeStore {
 
 function amountOf(value: unknown): number | null {
   return value === null || value === undefined ? null : Number(value);
+}
+
+function readWarnings(sql: SqlStorage): readonly (BudgetWarning & { readonly told: boolean })[] {
+  return sql
+    .exec('SELECT window, window_key, cap, used, at, told FROM budget_warning ORDER BY at')
+    .toArray()
+    .map((row) => ({
+      window: String(row['window']) as CapWindow,
+      windowKey: String(row['window_key']),
+      capMicroUsd: Number(row['cap']),
+      usedMicroUsd: Number(row['used']),
+      at: String(row['at']),
+      told: Number(row['told']) === 1,
+    }));
 }

@@ -1,0 +1,98 @@
+import { ulid } from 'ulid';
+import { describe, expect, it } from 'vitest';
+import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
+import { dispatchOperation } from '../../src/app/dispatch.ts';
+import type { Principal } from '../../src/core/principal.ts';
+import { eventually, newName } from './lease-player.ts';
+import { addAction, addKey, isSettled, isTerminal, newOrg, onlyPending, performed, services, start, until } from './plan-support.ts';
+
+async function call<N extends OperationName>(person: Principal, name: N, params: ParamsInputOf<N>): Promise<ResultOf<N>> {
+  const result = await tryCall(person, name, params);
+  if (!result.ok) throw new Error(`${name}: ${JSON.stringify(result.error)}`);
+  return result.value as unknown as ResultOf<N>;
+}
+
+async function tryCall<N extends OperationName>(person: Principal, name: N, params: ParamsInputOf<N>) {
+  const found = findOperation(name);
+  if (found === null) throw new Error(`no operation ${name}`);
+  return dispatchOperation(found, params, { principal: person, idempotencyKey: null }, services);
+}
+
+/** Priced calls cost $0.10 each. */
+const priced = (label: string, count: number) =>
+  Array.from({ length: count }, (_, n) => ({ tool: 'test/priced', arguments: { label, padding: `${n}` } }));
+
+async function startIn(person: Principal, sessionId: string, calls: readonly object[], rest: object = {}): Promise<string> {
+  const actionName = await addAction(person, { name: `a-${ulid().toLowerCase()}`, execute: [{ id: 'batch', calls }], apply: 'none' });
+  return (await start(person, { actionName, automationProfile: 'auto', sessionId, ...rest })).plan.id;
+}
+
+const totalOf = ({ windows }: ResultOf<'_cleveragents/budget/show'>) => windows.find(({ window }) => window === 'total');
+
+describe('the budget of a session that was created with a cap', () => {
+  it('holds its plan at the cap, shows it at every level and by tool, and a raise sets the plan going', async () => {
+    const person = await newOrg();
+    const agent = await addKey(person.org, 'agent');
+    const sessionId = newName('s');
+    await call(agent, 'session.create', { session_id: sessionId, max_cost: 0.5 });
+    const calls = [...priced(person.org, 7), { tool: 'test/counter', arguments: { label: person.org } }];
+    const planId = await startIn(person, sessionId, calls);
+    await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length >= 6);
+    const limit = onlyPending(await until(person, planId, (snapshot) => snapshot.plan.ledger.reservations.length === 0));
+    expect(limit.reason).toMatch(/^Budget cap exceeded: \$0\.60 > \$0\.50\. Remediation: raise the budget of the session/);
+
+    const onSession = { level: 'session', session_id: sessionId } as const;
+    const atCap = await eventually(
+      () => call(agent, '_cleveragents/budget/show', onSession),
+      (shown) => totalOf(shown)?.spent_usd === 0.5 && totalOf(shown)?.leased_usd === 0,
+    );
+    expect(totalOf(atCap)).toMatchObject({ cap_usd: 0.5, remaining_usd: 0, excess_usd: 0, exceeded: true, warned_at: expect.any(String) });
+    expect(atCap.children).toEqual([{ level: 'plan', id: planId, spent_usd: 0.5, leased_usd: 0 }]);
+    const ofPlan = await call(agent, '_cleveragents/budget/show', { level: 'plan', plan_id: planId });
+    expect(totalOf(ofPlan)).toMatchObject({ cap_usd: null, spent_usd: 0.5, leased_usd: 0, exceeded: false });
+    expect(ofPlan.plan).toMatchObject({
+      session_id: sessionId,
+      days: [{ day: ofPlan.day, spent_usd: 0.5 }],
+      tools: [
+        { tool: 'test/priced', calls: 5, spent_usd: 0.5, reserved_usd: 0 },
+        { tool: 'test/counter', calls: 1, spent_usd: 0, reserved_usd: 0 },
+      ],
+    });
+
+    expect(await tryCall(agent, '_cleveragents/budget/set', { ...onSession, total_usd: 1 })).toMatchObject({
+      ok: false,
+      error: { kind: 'forbidden' },
+    });
+    const raised = await call(person, '_cleveragents/budget/set', { ...onSession, total_usd: 1 });
+    expect([raised.unreached, raised.not_told]).toEqual([[], []]);
+    const done = await until(person, planId, isTerminal);
+    expect(done.plan.state).toBe('applied');
+    expect(performed(person.org)).toHaveLength(8);
+    const atOrg = await eventually(
+      () => call(agent, '_cleveragents/budget/show', { level: 'org' }),
+      (shown) => totalOf(shown)?.spent_usd === 0.7 && totalOf(shown)?.leased_usd === 0,
+    );
+    expect(atOrg.children).toEqual([{ level: 'session', id: sessionId, spent_usd: 0.7, leased_usd: 0 }]);
+  });
+});
+
+describe('the budget of the org', () => {
+  it('warns once in the org log, for the session and for the org', async () => {
+    const person = await newOrg();
+    const sessionId = newName('s');
+    await call(person, 'session.create', { session_id: sessionId, max_cost: 1 });
+    await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 1 });
+    const planId = await startIn(person, sessionId, priced(person.org, 10));
+    await until(person, planId, isTerminal);
+    const warned = async () => {
+      const page = await services.orgLog.page(person.org, { afterSeq: 0, limit: 100 });
+      return (page?.rows ?? []).flatMap((row) => (row.type === 'budget_warning' ? [row.data] : []));
+    };
+    const seen = await eventually(warned, (rows) => rows.length >= 2);
+    expect(seen).toHaveLength(2);
+    expect(seen).toContainEqual(
+      expect.objectContaining({ level: 'session', id: sessionId, window: 'total', cap_micro_usd: 1_000_000, used_micro_usd: 1_000_000 }),
+    );
+    expect(seen).toContainEqual(expect.objectContaining({ level: 'org', id: person.org, window: 'monthly', cap_micro_usd: 1_000_000 }));
+  });
+});

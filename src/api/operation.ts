@@ -52,6 +52,8 @@ export interface RecordedChange {
   readonly within?: string;
   /** Members of the answer, and of what `shownBy` answers, that are recorded. */
   readonly recorded: readonly string[];
+  /** The parameter without which nothing of the configuration is changed. */
+  readonly onlyWith?: string;
   /** `goes_ahead`: made even where the log cannot be written. Default: refused as unavailable. */
   readonly unrecorded?: 'goes_ahead';
 }

@@ -17,6 +17,14 @@ const onSession = [...COMMON_ERRORS, 'not_found'] as const;
 
 export const sessionCreate = defineOperation({
   name: 'session.create',
+  change: {
+    type: 'budget_caps_changed',
+    subject: ['session_id', 'max_cost'],
+    named: ['session_id'],
+    shownBy: 'session.show',
+    recorded: ['session_id', 'max_cost'],
+    onlyWith: 'max_cost',
+  },
   summary: 'Open a session; with a session_id that exists it answers that one',
   role: 'operator',
   params: z.strictObject({

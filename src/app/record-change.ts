@@ -31,7 +31,7 @@ const ATTEMPTS = 3;
  */
 export async function recordChange({ operation, params, call, services, show, run }: ChangeCall): Promise<Result<JsonObject, Refusal>> {
   const { change } = operation;
-  if (change === undefined) return run();
+  if (change === undefined || (change.onlyWith !== undefined && params[change.onlyWith] === undefined)) return run();
   const { sha256, orgLog, ids } = services;
   const { org } = call.principal;
   const actor = actorOf(call.principal);

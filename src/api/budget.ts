@@ -99,6 +99,12 @@ export const budgetSet = defineOperation({
     total_usd: optional(usdCap.meta({ description: 'Cap on everything ever spent; null removes it' })),
     monthly_usd: optional(usdCap.meta({ description: 'Cap of each month, in UTC; null removes it' })),
     daily_usd: optional(usdCap.meta({ description: 'Cap of each day, in UTC; null removes it' })),
+    drop: optional(
+      z
+        .array(z.enum(CAP_WINDOWS, 'must be total, monthly or daily'))
+        .max(CAP_WINDOWS.length)
+        .meta({ description: 'Windows whose cap is removed' }),
+    ),
   }),
   result: z.object({
     budget: budgetView,
@@ -112,6 +118,6 @@ export const budgetSet = defineOperation({
   cli: {
     command: ['budget', 'set'],
     positional: ['level'],
-    examples: ['org --monthly-usd 100', 'session --session-id s1 --total-usd null'],
+    examples: ['org --monthly-usd 100', 'session --session-id s1 --drop total'],
   },
 });

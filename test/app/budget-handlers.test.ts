@@ -39,6 +39,15 @@ describe('budget/set', () => {
     expect([unreached, notTold]).toEqual([[], []]);
   });
 
+  it('removes by drop what null removes too, and refuses both at once', async () => {
+    await admin.call('_cleveragents/budget/set', { ...onOrg, total_usd: 10, daily_usd: 5 });
+    await admin.call('_cleveragents/budget/set', { ...onOrg, total_usd: 11, drop: ['daily'] });
+    const { windows } = await operator.call('_cleveragents/budget/show', onOrg);
+    expect(windows.map(({ cap_usd: cap }) => cap)).toEqual([11, null, null]);
+    const twice = { ...onOrg, total_usd: 1, drop: ['total' as const] };
+    expect(await admin.refused('_cleveragents/budget/set', twice)).toMatchObject({ kind: 'invalid', issues: [{ field: 'drop' }] });
+  });
+
   it('rounds a cap down to micro-dollars', async () => {
     await operator.call('_cleveragents/budget/set', { ...onSession, total_usd: 0.000_001_9 });
     expect((await totalOf(onSession))?.cap_usd).toBe(0.000_001);

@@ -1,6 +1,6 @@
 import type { BudgetView } from '../../api/budget.ts';
 import type { Caps } from '../../core/budget/node-state.ts';
-import { dayOf, windowKey } from '../../core/budget/window.ts';
+import { type CapWindow, dayOf, windowKey } from '../../core/budget/window.ts';
 import { effectiveLimit } from '../../core/guard-policy.ts';
 import { reservedMicroUsd, spentMicroUsd } from '../../core/ledger.ts';
 import { parseCapUsd, toUsd } from '../../core/money.ts';
@@ -206,6 +206,7 @@ interface CapParams {
   readonly total_usd?: number | null;
   readonly monthly_usd?: number | null;
   readonly daily_usd?: number | null;
+  readonly drop?: readonly CapWindow[];
 }
 
 function capsChange(params: CapParams): Result<Partial<Caps>, Refusal> {
@@ -215,13 +216,16 @@ function capsChange(params: CapParams): Result<Partial<Caps>, Refusal> {
     ['monthly', 'monthly_usd'],
     ['daily', 'daily_usd'],
   ] as const) {
-    const given = params[field];
+    const isDropped = params.drop?.includes(window) === true;
+    if (isDropped && params[field] !== undefined) return err(invalidField('drop', `${window} is set and dropped at once`));
+    const given = isDropped ? null : params[field];
     if (given === undefined) continue;
     const cap = given === null ? ok(null) : parseCapUsd(given);
     if (!cap.ok) return err(invalidField(field, cap.error));
     change[window] = cap.value;
   }
-  if (Object.keys(change).length === 0) return err(invalidField('total_usd', 'say at least one of total_usd, monthly_usd and daily_usd'));
+  if (Object.keys(change).length === 0)
+    return err(invalidField('total_usd', 'say at least one of total_usd, monthly_usd, daily_usd and drop'));
   return ok(change);
 }
 

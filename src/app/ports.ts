@@ -13,7 +13,7 @@ import type { OrgEventType, OrgLogEntry, OrgLogRow } from '../core/org-log/org-e
 import type { KnownPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
 import type { LogDamage, LogVerdict } from '../core/plan/chain.ts';
-import type { Command, CreateCommand } from '../core/plan/commands.ts';
+import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import type { Outcome } from '../core/plan/outcomes.ts';
@@ -423,10 +423,10 @@ export interface PlanHeads {
  */
 export interface PlanPort {
   /** Creates once: the same command again answers the plan that is there. The index row must exist before. */
-  create(command: CreateCommand): Promise<Result<PlanSnapshot, Refusal>>;
-  command(command: OutsideCommand): Promise<Result<PlanSnapshot, Refusal> | null>;
+  create(command: CreateCommand & Traced): Promise<Result<PlanSnapshot, Refusal>>;
+  command(command: OutsideCommand & Traced): Promise<Result<PlanSnapshot, Refusal> | null>;
   /** What an executor outside asks of its plan: decided and committed before it is answered. Null: no such plan. */
-  external<C extends ExternalCommand>(command: C): Promise<Result<ExternalAnswers[C['type']], Refusal> | null>;
+  external<C extends ExternalCommand>(command: C & Traced): Promise<Result<ExternalAnswers[C['type']], Refusal> | null>;
   /** A value that the log keeps beside itself, by its digest. */
   value(digest: string): Promise<JsonValue | null>;
   read(): Promise<PlanSnapshot | null>;

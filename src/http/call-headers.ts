@@ -4,6 +4,7 @@ import type { Presented } from '../app/authenticate.ts';
 import { invalidField, type Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { isLocal } from './local.ts';
+import { traceIdOf } from './trace-id.ts';
 
 /** What the headers (and the query) of a JSON-RPC request say beside its body. */
 export interface CallHeaders {
@@ -15,6 +16,8 @@ export interface CallHeaders {
   /** `Last-Event-ID` as a position in the log; anything else than a number is ignored. */
   readonly lastEventId: number | null;
   readonly presented: Presented;
+  /** What the request is recorded under. */
+  readonly traceId: string;
 }
 
 export function readCallHeaders(request: Request): CallHeaders {
@@ -29,6 +32,7 @@ export function readCallHeaders(request: Request): CallHeaders {
       apiKey: headers.get('x-api-key') ?? undefined,
       local: isLocal(request),
     },
+    traceId: traceIdOf(headers.get('traceparent')),
   };
 }
 

@@ -1,5 +1,6 @@
 import { parseEnvelope, type RpcId, type RpcRequest } from '../a2a/envelope.ts';
 import { findOperation } from '../api/operations.ts';
+import { tracedPlans } from '../app/traced-plans.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { type CallHeaders, readCallHeaders } from './call-headers.ts';
@@ -37,7 +38,15 @@ async function route(request: RpcRequest, headers: CallHeaders, tools: CallTools
   const { codec, idempotencyKey } = headers;
   if (!codec.ok) return codec;
   if (!idempotencyKey.ok) return idempotencyKey;
-  const call: RpcCall = { ...tools, request, headers, codec: codec.value, idempotencyKey: idempotencyKey.value };
+  const services = { ...tools.edge.services, plans: tracedPlans(tools.edge.services.plans, headers.traceId) };
+  const call: RpcCall = {
+    ...tools,
+    edge: { ...tools.edge, services },
+    request,
+    headers,
+    codec: codec.value,
+    idempotencyKey: idempotencyKey.value,
+  };
   try {
     const found = findOperation(request.method);
     return found === null ? await callStandard(call) : await callOperation(call, found);

@@ -98,6 +98,12 @@ export interface PlanOutput {
   readonly part: JsonObject;
 }
 
+/** Which request a command came with; a command of the plan's own loop came with none. */
+export interface Traced {
+  /** Trace id of W3C Trace Context: 32 lower-case hexadecimal digits. */
+  readonly traceId?: string;
+}
+
 /** Everything that can be asked of a plan. Commands of the engine carry what they were based on and are refused when that has passed. */
 export type Command =
   | CreateCommand

@@ -5,7 +5,7 @@
 import type { Refusal } from '../refusal.ts';
 import { invalidState, notFound } from '../refusal.ts';
 import { err, ok, type Result } from '../result.ts';
-import type { Command, CreateCommand } from './commands.ts';
+import type { Command, CreateCommand, Traced } from './commands.ts';
 import { advance } from './decide/advance.ts';
 import { answerApproval } from './decide/answer.ts';
 import { redecide, retryBudget } from './decide/calls.ts';
@@ -33,12 +33,12 @@ export interface Decided {
   readonly lack?: Lack;
 }
 
-export function decide(plan: Plan | null, command: Command, context: DecideContext): Decided {
+export function decide(plan: Plan | null, command: Command & Traced, context: DecideContext): Decided {
   if (command.type === 'create') return decideCreate(plan, command, context);
   if (plan === null) return { rows: [], blobs: new Map(), plan, result: err(notFound('plan', '')) };
   const misdirected = wrongExecutor(plan, command);
   if (misdirected !== null) return { rows: [], blobs: new Map(), plan, result: err(misdirected) };
-  const work = beginWork(plan, { org: plan.org, planId: plan.id }, context);
+  const work = beginWork(plan, { org: plan.org, planId: plan.id }, context, command);
   if (isExternalCommand(command)) {
     const answer = decideExternal(work, command);
     const lacking = lackOf(work, plan);
@@ -51,7 +51,7 @@ export function decide(plan: Plan | null, command: Command, context: DecideConte
   if (lacking !== null) return lacking;
   // Several answers in one message count together or not at all: only that they were refused is kept.
   if (!result.ok && command.type === 'message' && command.answers.length > 1) {
-    const instead = beginWork(plan, { org: plan.org, planId: plan.id }, context);
+    const instead = beginWork(plan, { org: plan.org, planId: plan.id }, context, command);
     const ids = command.answers.map((answer) => answer.approvalId).join(', ');
     if (!plan.terminal)
       instead.emit('approval_refused', command.by.actor, { approval_id: ids, decision: 'several', reason: result.error.message });
@@ -77,8 +77,8 @@ function budgetBusy(plan: Plan): Refusal {
 }
 
 /** Creating is done once: the same again answers the plan that is there. */
-function decideCreate(plan: Plan | null, command: CreateCommand, context: DecideContext): Decided {
-  const work = beginWork(plan, { org: command.org, planId: command.planId }, context);
+function decideCreate(plan: Plan | null, command: CreateCommand & Traced, context: DecideContext): Decided {
+  const work = beginWork(plan, { org: command.org, planId: command.planId }, context, command);
   if (plan !== null) {
     const isSame = plan.createDigest === createDigest(work, command);
     const result = isSame

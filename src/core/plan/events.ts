@@ -287,7 +287,14 @@ export function isLogRow(row: {
 
 /** One thing that happened, before it has a place in the chain. */
 export type PlanEvent = {
-  readonly [T in EventType]: { readonly type: T; readonly at: string; readonly actor: ActorRef; readonly data: EventBodies[T] };
+  readonly [T in EventType]: {
+    readonly type: T;
+    readonly at: string;
+    readonly actor: ActorRef;
+    readonly data: EventBodies[T];
+    /** Of the request that it came with, else of the one that made the plan. */
+    readonly trace_id?: string;
+  };
 }[EventType];
 
 /** One row of the log: an event with its place in the chain (design section 12). */

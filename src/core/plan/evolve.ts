@@ -43,6 +43,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     statistics: data.statistics,
     requester: data.requester,
     createDigest: data.create_digest,
+    ...(row.trace_id === undefined ? {} : { traceId: row.trace_id }),
     // An executor outside is at work from the first moment, and so is the clock.
     ...(data.external === true
       ? ({ external: openedOutside(data), phase: 'execute', state: 'running' } as const)

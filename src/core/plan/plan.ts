@@ -262,6 +262,8 @@ export interface Plan {
   readonly statistics: OutcomeStatistics;
   readonly requester: ActorRef;
   readonly createDigest: string;
+  /** Of the request that made the plan. */
+  readonly traceId?: string;
 
   readonly phase: Phase;
   readonly state: State;

@@ -7,6 +7,7 @@ import { canonicalJson, type JsonValue } from '../json.ts';
 import { usedOn } from '../ledger.ts';
 import type { ToolCatalogue } from '../tool.ts';
 import { chainRow, genesisHash } from './chain.ts';
+import type { Traced } from './commands.ts';
 import type { EventBodies, EventType, LogRow, PlanEvent } from './events.ts';
 import { evolve } from './evolve.ts';
 import type { ActorRef, Plan, Stored } from './plan.ts';
@@ -79,7 +80,12 @@ export interface Work {
 /** The plan itself, where no person or agent is behind an event. */
 export const SYSTEM: ActorRef = { kind: 'system', id: 'plan' };
 
-export function beginWork(plan: Plan | null, identity: { readonly org: string; readonly planId: string }, context: DecideContext): Work {
+export function beginWork(
+  plan: Plan | null,
+  identity: { readonly org: string; readonly planId: string },
+  context: DecideContext,
+  { traceId }: Traced = {},
+): Work {
   const { sha256, now: at, money } = context;
   const today = dayOfInstant(at);
   const usedBefore = plan === null ? 0 : usedOn(plan.ledger, today);
@@ -102,7 +108,13 @@ export function beginWork(plan: Plan | null, identity: { readonly org: string; r
     },
     emit: (type, actor, data) => {
       const prev = current?.headHash ?? genesisHash(sha256, identity.org, identity.planId);
-      const row = chainRow(sha256, prev, (current?.seq ?? 0) + 1, { type, at, actor, data } as PlanEvent);
+      const row = chainRow(sha256, prev, (current?.seq ?? 0) + 1, {
+        type,
+        at,
+        actor,
+        data,
+        ...traceOf(traceId ?? current?.traceId),
+      } as PlanEvent);
       rows.push(row);
       current = evolve(current, row);
     },
@@ -135,3 +147,5 @@ export function beginWork(plan: Plan | null, identity: { readonly org: string; r
     lack: () => (lackMicroUsd === null ? null : { needMicroUsd: lackMicroUsd }),
   };
 }
+
+const traceOf = (traceId: string | undefined) => (traceId === undefined ? {} : { trace_id: traceId });

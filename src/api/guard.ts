@@ -54,6 +54,9 @@ export const planGuardAudit = defineOperation({
     plan_id: planId,
     limit: count(1000).min(1, 'must be 1 to 1000').default(100).meta({ description: 'Entries to answer, 1 to 1000' }),
     after_seq: optional(count(Number.MAX_SAFE_INTEGER).meta({ description: 'Only entries after this position of the log' })),
+    expand: optional(
+      z.boolean('must be true or false').meta({ description: 'One entry per guard instead of one per decision; limit counts decisions' }),
+    ),
   }),
   result: z.object({
     plan_id: planId,

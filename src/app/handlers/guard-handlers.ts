@@ -1,5 +1,5 @@
 import { CONFIG_KEYS, type ConfigKey } from '../../api/config.ts';
-import { type AuditEntry, readEntryOf } from '../../core/plan/audit.ts';
+import { type AuditEntry, entriesOfGuards, readEntryOf } from '../../core/plan/audit.ts';
 import { ok } from '../../core/result.ts';
 import { guardViewOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
@@ -52,7 +52,7 @@ export const guardHandlers = {
       allowed_count: allowed,
       denied_count: denied,
       evicted_count: allowed + denied - kept.length,
-      entries: entries.map(entryView),
+      entries: (params.expand === true ? entries.flatMap(entriesOfGuards) : entries).map(entryView),
       truncated,
       ...logProblemOf(heads.damage),
       ...(truncated && last !== undefined ? { next_after_seq: last.seq } : {}),

@@ -15,6 +15,26 @@ export interface AuditEntry {
   readonly hash: string;
 }
 
+/**
+ * The decision about one call as the source tells it: one entry per guard, each with its own event type, result and reason. What was not
+ * decided by guards stays the one entry that it is.
+ */
+export function entriesOfGuards(entry: AuditEntry): readonly AuditEntry[] {
+  const { guards, ...context } = entry.context;
+  if (!Array.isArray(guards) || guards.length === 0) return [entry];
+  return (guards as readonly JsonObject[]).map(({ guard, event_type: eventType, result, reason, ...numbers }): AuditEntry => {
+    const allowed = result === 'allowed';
+    return {
+      ...entry,
+      eventType: String(eventType),
+      guardName: String(guard),
+      result: allowed ? 'allowed' : 'denied',
+      reason: typeof reason === 'string' ? reason : null,
+      context: { ...context, ...numbers },
+    };
+  });
+}
+
 /** The entry of a row that may have been tampered with; null as well where what is in it is no row that was written here. */
 export function readEntryOf(row: LogRow): AuditEntry | null {
   try {

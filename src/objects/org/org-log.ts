@@ -105,7 +105,9 @@ export class OrgLogBook {
     if (!this.settle()) return null;
     const rows = [...this.store.rows(0, Number.MAX_SAFE_INTEGER)];
     const verdict = verifyOrgLog(sha256, org, rows, this.store);
-    if (!verdict.valid || !this.store.hasMoreThan(rows.at(-1)?.seq ?? 0)) return verdict;
+    // Rows behind one that cannot be read cannot be read either; what is known of plans then differs from the rest as a matter of course.
+    const isOfRows = !verdict.valid && verdict.problem !== 'state_differs';
+    if (isOfRows || !this.store.hasMoreThan(rows.at(-1)?.seq ?? 0)) return verdict;
     return { valid: false, entries: verdict.entries, head: verdict.head, seq: verdict.entries + 1, problem: 'changed' };
   }
 

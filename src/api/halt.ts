@@ -5,7 +5,9 @@ import { optional, planId, sessionId, text, timestamp } from './schemas.ts';
 
 /** A session and a plan are named by their ids, the org by the key; an id that the level does not go by is refused. */
 const target = {
-  level: z.enum(HALT_LEVELS, 'must be plan, session or org').meta({ description: 'What is halted: a plan, all plans of a session, all of the org' }),
+  level: z
+    .enum(HALT_LEVELS, 'must be plan, session or org')
+    .meta({ description: 'What is halted: a plan, all plans of a session, all of the org' }),
   plan_id: optional(planId),
   session_id: optional(sessionId),
 };
@@ -54,7 +56,15 @@ export const haltSet = defineOperation({
   result: haltView,
   errors,
   idempotent: true,
-  cli: { command: ['halt', 'set'], positional, examples: ['plan 01HXRCF1ABCDE12345678901AB --reason "pays twice"', 'session --session-id nightly --reason "wrong project"', 'org --reason "a key leaked"'] },
+  cli: {
+    command: ['halt', 'set'],
+    positional,
+    examples: [
+      'plan 01HXRCF1ABCDE12345678901AB --reason "pays twice"',
+      'session --session-id nightly --reason "wrong project"',
+      'org --reason "a key leaked"',
+    ],
+  },
 });
 
 export const haltClear = defineOperation({

@@ -70,7 +70,12 @@ export async function pushPage(of: PushTarget, afterPlanId: string, command: Out
 }
 
 /** A plan that has ended, or that is not there yet, needs to hear nothing. */
-async function tell(org: string, planId: string, command: OutsideCommand, plans: Plans): Promise<'reached' | 'unreached' | 'not_concerned'> {
+async function tell(
+  org: string,
+  planId: string,
+  command: OutsideCommand,
+  plans: Plans,
+): Promise<'reached' | 'unreached' | 'not_concerned'> {
   try {
     const answer = await within(PATIENCE_MS, plans.plan(org, planId).command(command));
     if (answer === null) return 'not_concerned';
@@ -78,7 +83,10 @@ async function tell(org: string, planId: string, command: OutsideCommand, plans:
     return answer.error.kind === 'unavailable' ? 'unreached' : 'not_concerned';
   } catch (error) {
     // A plan that breaks over it must not keep the others from hearing it, and it has not heard it.
-    if (!(error instanceof StorageUnavailable)) console.error(JSON.stringify({ level: 'error', plan_id: planId, problem: 'a plan broke over a word from above', cause: String(error) }));
+    if (!(error instanceof StorageUnavailable))
+      console.error(
+        JSON.stringify({ level: 'error', plan_id: planId, problem: 'a plan broke over a word from above', cause: String(error) }),
+      );
     return 'unreached';
   }
 }

@@ -23,7 +23,14 @@ beforeEach(async () => {
 
 const addAction = (caller: TestCaller) =>
   caller.call('_cleveragents/action/add', {
-    action: { name: 'tidy', description: 'Tidies', actor: 'scripted/steps', apply: 'none', automation_profile: 'manual', execute: [{ say: 'Hi' }] },
+    action: {
+      name: 'tidy',
+      description: 'Tidies',
+      actor: 'scripted/steps',
+      apply: 'none',
+      automation_profile: 'manual',
+      execute: [{ say: 'Hi' }],
+    },
   });
 
 const SET = '_cleveragents/halt/set';
@@ -34,7 +41,8 @@ async function use(sessionId: string, caller: TestCaller = admin): Promise<strin
   return (await caller.call('_cleveragents/plan/use', { action_name: 'tidy', session_id: sessionId })).plan_id;
 }
 
-const haltedOf = async (planId: string, caller: TestCaller = admin) => (await caller.call('_cleveragents/plan/status', { plan_id: planId })).halted;
+const haltedOf = async (planId: string, caller: TestCaller = admin) =>
+  (await caller.call('_cleveragents/plan/status', { plan_id: planId })).halted;
 
 function withLostPlans(made: TestService, lost: ReadonlySet<string>): TestService {
   const { plans } = made.services;
@@ -66,7 +74,10 @@ describe('the kill switch of a session', () => {
     for (const planId of mine) expect(await haltedOf(planId)).toMatchObject({ level: 'session', reason: 'wrong project' });
     expect(await haltedOf(other)).toBeUndefined();
     expect(await admin.call(SHOW, { level: 'session', session_id: 's2' })).toMatchObject({ halted: false, halts: [] });
-    expect(await admin.call(SHOW, { level: 'plan', plan_id: mine[0] ?? '' })).toMatchObject({ halted: true, halts: [{ level: 'session' }] });
+    expect(await admin.call(SHOW, { level: 'plan', plan_id: mine[0] ?? '' })).toMatchObject({
+      halted: true,
+      halts: [{ level: 'session' }],
+    });
 
     const approvingAgent = await service.caller('acme', { kind: 'agent', roles: ['operator', 'approver'] });
     expect((await operator.refused(CLEAR, { level: 'session', session_id: 's1' })).kind).toBe('forbidden');
@@ -101,7 +112,8 @@ describe('the kill switch of a session', () => {
       halts: [{ reason: 'one', epoch: 1 }],
     });
     expect(await haltedOf(second)).toMatchObject({ reason: 'one' });
-    for (const _ of [1, 2]) expect(await admin.call(CLEAR, { level: 'session', session_id: 's1' })).toMatchObject({ halted: false, done: true });
+    for (const _ of [1, 2])
+      expect(await admin.call(CLEAR, { level: 'session', session_id: 's1' })).toMatchObject({ halted: false, done: true });
     expect(await admin.call(SET, { level: 'session', session_id: 's1', reason: 'three' })).toMatchObject({ halts: [{ epoch: 3 }] });
   });
 
@@ -119,7 +131,12 @@ describe('the kill switch of the org', () => {
     await addAction(stranger);
     const foreign = await use('s1', stranger);
     const mine = [await use('s1'), await use('s2'), await use('s3')];
-    expect(await admin.call(SET, { level: 'org', reason: 'a key leaked' })).toMatchObject({ level: 'org', halted: true, done: true, reached: 3 });
+    expect(await admin.call(SET, { level: 'org', reason: 'a key leaked' })).toMatchObject({
+      level: 'org',
+      halted: true,
+      done: true,
+      reached: 3,
+    });
     for (const planId of mine) expect(await haltedOf(planId)).toMatchObject({ level: 'org', reason: 'a key leaked' });
     expect(await haltedOf(foreign, stranger)).toBeUndefined();
     expect(await stranger.call(SHOW, { level: 'org' })).toMatchObject({ halted: false, halts: [] });
@@ -216,16 +233,19 @@ describe('a plan that would begin', () => {
     expect(await count()).toBe(0);
   });
 
-  it.each(forbid)('%s by a message becomes a task that is rejected with the reason; the same key answers the same task', async (_case, arrange, _refusal, reason) => {
-    await arrange();
-    const sent = await start('s1', 'once');
-    if (!sent.ok || sent.value.kind !== 'plan') throw new Error(JSON.stringify(sent));
-    const { plan } = sent.value.snapshot;
-    expect(plan).toMatchObject({ phase: 'action', state: 'rejected', terminal: true });
-    expect(plan.failure?.last.message).toMatch(reason);
-    expect(await start('s1', 'once')).toMatchObject({ ok: true, value: { snapshot: { plan: { id: plan.id, state: 'rejected' } } } });
-    expect(await count()).toBe(1);
-  });
+  it.each(forbid)(
+    '%s by a message becomes a task that is rejected with the reason; the same key answers the same task',
+    async (_case, arrange, _refusal, reason) => {
+      await arrange();
+      const sent = await start('s1', 'once');
+      if (!sent.ok || sent.value.kind !== 'plan') throw new Error(JSON.stringify(sent));
+      const { plan } = sent.value.snapshot;
+      expect(plan).toMatchObject({ phase: 'action', state: 'rejected', terminal: true });
+      expect(plan.failure?.last.message).toMatch(reason);
+      expect(await start('s1', 'once')).toMatchObject({ ok: true, value: { snapshot: { plan: { id: plan.id, state: 'rejected' } } } });
+      expect(await count()).toBe(1);
+    },
+  );
 
   it('where the project allows no sandbox and the floor requires one is refused, or rejected', async () => {
     await service.services.config.set('acme', 'org', 'sandbox.strategy', 'none');
@@ -250,7 +270,13 @@ describe('a plan that would begin', () => {
   });
 
   it('is not told that a budget is used up where it cannot be read: the call can be repeated', async () => {
-    const unread = { node: () => ({ show: async () => { throw new StorageUnavailable('budgets.show', new Error('lost')); } }) };
+    const unread = {
+      node: () => ({
+        show: async () => {
+          throw new StorageUnavailable('budgets.show', new Error('lost'));
+        },
+      }),
+    };
     const lost = makeService({ ...service.services, budgets: unread as never });
     const caller = await lost.caller('acme');
     await expect(caller.call('_cleveragents/plan/use', { action_name: 'tidy' })).rejects.toThrow(StorageUnavailable);
@@ -263,7 +289,12 @@ describe('a floor of the org', () => {
     const stepsOf = async (planId: string) => (await admin.call('_cleveragents/plan/guard/show', { plan_id: planId })).policy.max_steps;
     away.add(second);
     const policy = { guardrails: { max_steps: 3 } };
-    expect(await admin.call('_cleveragents/org/policy/set', { policy })).toMatchObject({ version: 1, done: false, reached: 1, unreached: [second] });
+    expect(await admin.call('_cleveragents/org/policy/set', { policy })).toMatchObject({
+      version: 1,
+      done: false,
+      reached: 1,
+      unreached: [second],
+    });
     expect([await stepsOf(first), await stepsOf(second)]).toEqual([3, null]);
     expect(await service.services.floors.current('acme'), 'the unreached reads it before it acts').toMatchObject({ version: 1, policy });
     away.clear();
@@ -296,7 +327,8 @@ describe('a word to many plans', () => {
       }),
     };
     const planIndex = {
-      listLive: async ({ afterPlanId, limit }: { afterPlanId: string; limit: number }) => ids.filter((id) => id > afterPlanId).slice(0, limit),
+      listLive: async ({ afterPlanId, limit }: { afterPlanId: string; limit: number }) =>
+        ids.filter((id) => id > afterPlanId).slice(0, limit),
     };
     const pushed = await pushToPlans({ org: 'acme', sessionId: null }, { type: 'retry_budget' }, { planIndex, plans: plans as never });
     expect(new Set(told).size).toBe(450);

@@ -24,7 +24,7 @@ const histories = fc.record({
 
 describe('the word of a node', () => {
   it('has a higher epoch with each setting and clearing, and stays where it says what holds already', () => {
-    fc.assert(
+    void fc.assert(
       fc.property(fc.array(fc.boolean(), { maxLength: 20 }), (history) => {
         let known: HaltWord | null = null;
         for (const [index, sets] of history.entries()) {
@@ -39,7 +39,7 @@ describe('the word of a node', () => {
   });
 
   it('in any order, with any loss but the last, late and twice ends in the same switches of a plan', () => {
-    fc.assert(
+    void fc.assert(
       fc.property(histories, fc.infiniteStream(fc.nat()), fc.nat(), (history, chance, doubled) => {
         const words = [...wordsAfter('session', history.session), ...wordsAfter('org', history.org)];
         const newest = newestWords(words);

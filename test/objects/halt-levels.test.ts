@@ -118,7 +118,9 @@ describe('a halt of the org', () => {
       expect(await afterHalt(person, planId)).toEqual([]);
       expect((await stateOf(person, planId)).terminal).toBe(false);
     }
-    expect(await runInDurableObject(orgStub(person), (_object, state) => state.storage.sql.exec('SELECT * FROM pushes').toArray())).toEqual([]);
+    expect(await runInDurableObject(orgStub(person), (_object, state) => state.storage.sql.exec('SELECT * FROM pushes').toArray())).toEqual(
+      [],
+    );
 
     expect(await clearOrg(person)).toMatchObject({ halted: false, done: true, reached: 20 });
     for (const planId of planIds) await until(person, planId, isTerminal, 60_000);
@@ -130,7 +132,10 @@ describe('a halt of the org', () => {
 
   it('names the plan that it did not reach, and the org tells it until it knows', async () => {
     const person = await newOrg();
-    const [mine, deaf] = [await startCalls(person, `${person.org}.1`, { ask: true }), await startCalls(person, `${person.org}.2`, { ask: true })];
+    const [mine, deaf] = [
+      await startCalls(person, `${person.org}.1`, { ask: true }),
+      await startCalls(person, `${person.org}.2`, { ask: true }),
+    ];
     for (const planId of [mine, deaf]) await until(person, planId, isWaiting);
     FAULTS.deaf.add(deaf);
     expect(await haltOrg(person)).toMatchObject({ halted: true, done: false, reached: 1, unreached: [deaf] });
@@ -138,7 +143,8 @@ describe('a halt of the org', () => {
     FAULTS.deaf.clear();
     await until(person, deaf, isHalted, 20_000);
     await until(person, deaf, () => true);
-    const open = () => runInDurableObject(orgStub(person), (_object, state) => state.storage.sql.exec('SELECT * FROM pushes').toArray().length);
+    const open = () =>
+      runInDurableObject(orgStub(person), (_object, state) => state.storage.sql.exec('SELECT * FROM pushes').toArray().length);
     for (let tries = 0; (await open()) > 0 && tries < 100; tries += 1) await pause(50);
     expect(await open(), 'nothing is left to tell').toBe(0);
     await clearOrg(person);
@@ -200,7 +206,12 @@ describe('a plan that was not told', () => {
     const asked = onlyPending(await until(person, planId, isWaiting));
     FAULTS.deaf.add(planId);
     // It has read what holds since it woke up; the word comes between its decision and its alarm.
-    await planOf(person, planId).command({ type: 'extend', by: callerOf(person), approvalId: asked.id, expiresAt: new Date(Date.now() + 9e8).toISOString() });
+    await planOf(person, planId).command({
+      type: 'extend',
+      by: callerOf(person),
+      approvalId: asked.id,
+      expiresAt: new Date(Date.now() + 9e8).toISOString(),
+    });
     const going = answer(person, planId, asked);
     await sayTo(person, null, 'now');
     await going;
@@ -216,7 +227,11 @@ describe('a plan that was not told', () => {
   it('that is made from what was read before the halt does not act: its first alarm reads again', async () => {
     const person = await newOrg();
     const label = person.org;
-    const actionName = await addAction(person, { name: 'race', execute: [{ call: { tool: 'test/slow', arguments: { label, ms: 1 } } }], apply: 'none' });
+    const actionName = await addAction(person, {
+      name: 'race',
+      execute: [{ call: { tool: 'test/slow', arguments: { label, ms: 1 } } }],
+      apply: 'none',
+    });
     await sayTo(person, null, 'in between');
     const late = { ...services, halts: { ...services.halts, current: async () => [] } };
     const request: StartRequest = {
@@ -257,7 +272,8 @@ describe('a plan that was not told', () => {
     await pause(200);
     const begun = performed(label).length;
     const planIds = made.flatMap((each) => (each.ok ? [each.value.plan.id] : []));
-    for (const each of made) if (!each.ok) expect(each.error).toMatchObject({ kind: 'invalid_state', details: { halted: { level: 'org' } } });
+    for (const each of made)
+      if (!each.ok) expect(each.error).toMatchObject({ kind: 'invalid_state', details: { halted: { level: 'org' } } });
     for (const planId of planIds) track(person, planId);
     expect(set.done).toBe(true);
     expect(planIds.length, 'some were faster').toBeGreaterThan(0);
@@ -336,7 +352,9 @@ describe('a plan whose executor is outside', () => {
   it('that was moved into a halted session is under its halt from then on', async () => {
     const { person, agent, planId, authorize } = await open('first');
     // It has read what holds in its first session.
-    expect(await call(agent, '_cleveragents/guard/check_step_limit', { plan_id: planId, current_step: 1 })).toMatchObject({ allowed: true });
+    expect(await call(agent, '_cleveragents/guard/check_step_limit', { plan_id: planId, current_step: 1 })).toMatchObject({
+      allowed: true,
+    });
     await call(person, 'session.create', { session_id: 'second' });
     await sayTo(person, 'second', 'not here');
     await call(agent, '_cleveragents/guard/associate_plan_with_session', { plan_id: planId, session_id: 'second' });
@@ -363,7 +381,9 @@ describe('the word of a node', () => {
         state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name IN ('halt_word', 'pushes')").toArray(),
       );
     expect(await services.halts.show(person.org, { kind: 'session', id: 'quiet' })).toBeNull();
-    expect(await services.halts.change(person.org, { kind: 'session', id: 'quiet' }, { reason: null, by: callerOf(person).actor, at: '' })).toBeNull();
+    expect(
+      await services.halts.change(person.org, { kind: 'session', id: 'quiet' }, { reason: null, by: callerOf(person).actor, at: '' }),
+    ).toBeNull();
     expect(await tables()).toEqual([]);
     const word = await sayTo(person, 'quiet', 'shh');
     await runInDurableObject(sessionStub(person, 'quiet'), (_object, state) => state.abort('killed by a test')).catch(() => undefined);
@@ -415,7 +435,9 @@ describe('a floor of the org', () => {
     FAULTS.deaf.clear();
     await approve(person, planId, onlyPending(await until(person, planId, isWaiting)));
     const { plan } = await until(person, planId, ({ plan: { state } }) => state === 'errored');
-    expect(plan.failure?.last.message).toContain("'test/external_write' is on the denylist. Remediation: remove it from the denylist of the org");
+    expect(plan.failure?.last.message).toContain(
+      "'test/external_write' is on the denylist. Remediation: remove it from the denylist of the org",
+    );
     expect(performed(`${person.org}.test/slow`)).toHaveLength(1);
     expect(performed(`${person.org}.test/external_write`)).toEqual([]);
     expect(await rowsOf(person, planId, 'guard_revised')).toMatchObject([{ data: { origin: 'org' } }]);
@@ -427,7 +449,13 @@ describe('a floor of the org', () => {
     const planId = await twoCalls(person);
     await until(person, planId, isWaiting);
     await services.floors.announce(person.org, 1);
-    await services.orgPolicies.save({ org: person.org, version: 1, policy: floor, savedAt: new Date().toISOString(), savedBy: person.keyId });
+    await services.orgPolicies.save({
+      org: person.org,
+      version: 1,
+      policy: floor,
+      savedAt: new Date().toISOString(),
+      savedBy: person.keyId,
+    });
     await until(person, planId, ({ plan }) => plan.policy.denylist.some((entry) => entry.origin === 'org'), 20_000);
     expect(await services.floors.current(person.org)).toMatchObject({ version: 1, policy: floor });
     await call(person, '_cleveragents/plan/cancel', { plan_id: planId });

@@ -22,7 +22,16 @@ async function client(version: '1.0' | '0.3') {
     execute: [{ call: { tool: 'test/counter', arguments: { label: person.org } } }],
   });
   const [id, secret] = [ulid(), services.ids.secret()];
-  const record = { org: person.org, id, name: 'wire', kind: 'human', roles: ['admin'], createdAt: now(), expiresAt: null, revokedAt: null } as const;
+  const record = {
+    org: person.org,
+    id,
+    name: 'wire',
+    kind: 'human',
+    roles: ['admin'],
+    createdAt: now(),
+    expiresAt: null,
+    revokedAt: null,
+  } as const;
   await services.keys.create({ ...record, secretHash: hashSecret(sha256, secret) });
   const post = async (method: string, params: object, key?: string): Promise<{ readonly status: number; readonly text: string }> => {
     const response = await worker.fetch?.(
@@ -99,7 +108,10 @@ describe.each(['1.0', '0.3'] as const)('under a halted org, in version %s', (ver
     expect((await call('_cleveragents/guard/configure', { plan_id: ulid() }))['error']['code']).toBe(-32004);
     await call('_cleveragents/halt/clear', { level: 'org' });
     await services.budgets.node(person.org, { kind: 'org' }).setCaps({ total: 0 }, { mayLoosen: true });
-    expect((await call('_cleveragents/plan/use', { action_name: action }))['error']).toMatchObject({ code: -32006, data: { exceeded_level: 'org' } });
+    expect((await call('_cleveragents/plan/use', { action_name: action }))['error']).toMatchObject({
+      code: -32006,
+      data: { exceeded_level: 'org' },
+    });
     expect((await call('_cleveragents/plan/list', {}))['result']['total_size']).toBe(0);
     const sent = taskOf((await call(send, message()))['result']);
     track(person, sent['id']);

@@ -34,11 +34,7 @@ export const orgHandlers = {
     if (!(await services.orgPolicies.save(next))) return err(changedMeanwhile(version));
     const by = actorOf(call.principal);
     await services.floors.put(org, { version: next.version, policy: next.policy, by });
-    const { reached, unreached } = await pushToPlans(
-      { org, sessionId: null },
-      { type: 'apply_floor', by, floor: parsed.value },
-      services,
-    );
+    const { reached, unreached } = await pushToPlans({ org, sessionId: null }, { type: 'apply_floor', by, floor: parsed.value }, services);
     const done = unreached.length === 0;
     if (done) await services.floors.told(org, next.version);
     return ok({ ...viewOf(next, services), done, reached, unreached: [...unreached] });

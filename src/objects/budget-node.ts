@@ -29,6 +29,7 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
       transact: (write) => this.ctx.storage.transactionSync(write),
       stepped: () => this.rearm(),
       warned: () => void this.tellWarnings(),
+      moreMoney: (name) => this.moreMoney(name),
       report: (problem, cause) => this.report(problem, cause),
     });
     // Whoever wakes the object re-arms it: an alarm that was lost must not leave money leased for ever.
@@ -134,6 +135,9 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
   private untoldAtMs(): number | null {
     return this.store.untoldWarnings().length === 0 ? null : this.nowMs() + REPEAT_MS;
   }
+
+  /** Plans that were held by a cap of this node may go on. In the turn of what it follows from. */
+  protected moreMoney(_name: NodeName): void {}
 
   protected nowMs(): number {
     return Date.now();

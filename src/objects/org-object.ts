@@ -7,6 +7,7 @@ import type { RefusalNote } from '../core/org-log/refusals.ts';
 import type { LogVerdict } from '../core/plan/chain.ts';
 import type { HaltWord } from '../core/plan/plan.ts';
 import { BudgetNodeBase } from './budget-node.ts';
+import { BudgetRetry } from './node/budget-retry.ts';
 import { earliest } from './node/earliest.ts';
 import { HaltSwitch } from './node/halt-switch.ts';
 import type { NodeLinks } from './node/node-runner.ts';
@@ -31,6 +32,7 @@ export abstract class OrgObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
   };
   private readonly halts = new HaltSwitch(this.ctx.storage, 'org', this.orders);
   private readonly floors = new OrgFloor(this.ctx.storage, this.orders);
+  private readonly retry = new BudgetRetry(this.ctx.storage, this.orders);
   private readonly log = new OrgLogBook(this.ctx.storage.sql, {
     parts: () => this.parts(),
     nowMs: () => this.nowMs(),
@@ -107,6 +109,10 @@ export abstract class OrgObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
     return this.log.plans(afterPlanId, limit);
   }
 
+  protected override moreMoney({ org }: NodeName): void {
+    this.retry.begin({ org, sessionId: null });
+  }
+
   protected override async recordWarning({ org }: NodeName, mark: BudgetWarning): Promise<void> {
     this.log.append(org, [budgetWarningEntry({ level: 'org', id: org }, mark)]);
   }
@@ -117,10 +123,11 @@ export abstract class OrgObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
     const { tellPlans, orgPolicies } = this.parts();
     await this.halts.wake(tellPlans);
     await this.floors.wake(tellPlans, orgPolicies);
+    await this.retry.wake(tellPlans);
   }
 
   protected override otherWakeAtMs(): number | null {
-    return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs(), this.floors.wakeAtMs(), this.log.wakeAtMs());
+    return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs(), this.floors.wakeAtMs(), this.retry.wakeAtMs(), this.log.wakeAtMs());
   }
 
   protected override links({ org }: NodeName): NodeLinks {

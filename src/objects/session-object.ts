@@ -4,6 +4,7 @@ import type { HaltChange } from '../core/halt-word.ts';
 import { budgetWarningEntry } from '../core/org-log/budget-warning.ts';
 import type { HaltWord } from '../core/plan/plan.ts';
 import { BudgetNodeBase } from './budget-node.ts';
+import { BudgetRetry } from './node/budget-retry.ts';
 import { earliest } from './node/earliest.ts';
 import { HaltSwitch } from './node/halt-switch.ts';
 import type { NodeLinks } from './node/node-runner.ts';
@@ -20,11 +21,13 @@ export interface SessionObjectParts {
 
 /** One session: the budget node between its plans and the org, and the kill switch of its plans. */
 export abstract class SessionObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
-  private readonly halts = new HaltSwitch(this.ctx.storage, 'session', {
+  private readonly orders = {
     nowMs: () => this.nowMs(),
     rearm: () => this.rearm(),
-    report: (problem, cause) => this.report(problem, cause),
-  });
+    report: (problem: string, cause: unknown) => this.report(problem, cause),
+  };
+  private readonly halts = new HaltSwitch(this.ctx.storage, 'session', this.orders);
+  private readonly retry = new BudgetRetry(this.ctx.storage, this.orders);
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env, 'session');
@@ -52,11 +55,17 @@ export abstract class SessionObjectBase<Env = unknown> extends BudgetNodeBase<En
 
   protected override async wake(): Promise<void> {
     await super.wake();
-    await this.halts.wake(this.parts().tellPlans);
+    const { tellPlans } = this.parts();
+    await this.halts.wake(tellPlans);
+    await this.retry.wake(tellPlans);
   }
 
   protected override otherWakeAtMs(): number | null {
-    return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs());
+    return earliest(super.otherWakeAtMs(), this.halts.wakeAtMs(), this.retry.wakeAtMs());
+  }
+
+  protected override moreMoney({ org, id }: NodeName): void {
+    this.retry.begin({ org, sessionId: id });
   }
 
   protected override recordWarning({ org, id }: NodeName, mark: BudgetWarning): Promise<void> {

@@ -1,10 +1,28 @@
+import { runDurableObjectAlarm } from 'cloudflare:test';
 import { ulid } from 'ulid';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import type { Principal } from '../../src/core/principal.ts';
-import { eventually, newName } from './lease-player.ts';
-import { addAction, addKey, isSettled, isTerminal, newOrg, onlyPending, performed, services, start, until } from './plan-support.ts';
+import { eventually, newName, nodeStub } from './lease-player.ts';
+import {
+  addAction,
+  addKey,
+  isSettled,
+  isTerminal,
+  newOrg,
+  onlyPending,
+  performed,
+  planOf,
+  services,
+  start,
+  stubOf,
+  until,
+} from './plan-support.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 async function call<N extends OperationName>(person: Principal, name: N, params: ParamsInputOf<N>): Promise<ResultOf<N>> {
   const result = await tryCall(person, name, params);
@@ -94,5 +112,33 @@ describe('the budget of the org', () => {
       expect.objectContaining({ level: 'session', id: sessionId, window: 'total', cap_micro_usd: 1_000_000, used_micro_usd: 1_000_000 }),
     );
     expect(seen).toContainEqual(expect.objectContaining({ level: 'org', id: person.org, window: 'monthly', cap_micro_usd: 1_000_000 }));
+  });
+});
+
+describe('a plan that is held by the cap of a day', () => {
+  it('goes on by itself when the next day has begun', async () => {
+    const person = await newOrg();
+    const sessionId = newName('s');
+    await call(person, 'session.create', { session_id: sessionId });
+    await call(person, '_cleveragents/budget/set', { level: 'session', session_id: sessionId, daily_usd: 0.3 });
+    const planId = await startIn(person, sessionId, priced(person.org, 5));
+    await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length === 3);
+    onlyPending(await until(person, planId, (snapshot) => snapshot.plan.ledger.reservations.length === 0));
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 86_400_000, shouldAdvanceTime: false });
+    const session = nodeStub(person.org, { kind: 'session', id: sessionId }) as DurableObjectStub;
+    await runDurableObjectAlarm(session);
+    // What was to be told is told after a while, so that whoever raised a cap comes first.
+    vi.setSystemTime(Date.now() + 10_000);
+    await runDurableObjectAlarm(session);
+    const done = await eventually(
+      // The platform's clock was not moved: what the plan sets its alarm to does not come by itself.
+      async () => {
+        await runDurableObjectAlarm(stubOf(person, planId));
+        return planOf(person, planId).read();
+      },
+      (snapshot) => snapshot?.plan.terminal === true,
+    );
+    expect(done?.plan.state).toBe('applied');
+    expect(performed(person.org)).toHaveLength(5);
   });
 });

@@ -46,6 +46,7 @@ export function makeMemoryBudgets(nowMs: () => number = Date.now): MemoryBudgets
       transact: (write) => write(),
       stepped: () => {},
       warned: () => {},
+      moreMoney: () => {},
       report: (problem, cause) => console.error(problem, cause),
     });
   const budgets: MemoryBudgets = {

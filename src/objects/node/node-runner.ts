@@ -17,7 +17,7 @@ import {
 import type { NodeOutput, NodeStep } from '../../core/budget/node-draft.ts';
 import { type Caps, loadNode, type NodeLevel, type NodeState, showNode } from '../../core/budget/node-state.ts';
 import { type Ask, type AskAnswer, type Close, type Freed, type Recall, type RecallReply, TIMEOUT_MS } from '../../core/budget/protocol.ts';
-import { CAP_WINDOWS, type Day, dayOf } from '../../core/budget/window.ts';
+import { CAP_WINDOWS, type Day, dayOf, sameWindow } from '../../core/budget/window.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { dueWarnings } from './budget-warning.ts';
 import type { NodeName, NodeStore } from './node-store.ts';
@@ -47,6 +47,8 @@ export interface NodeRunnerParts {
   stepped(): void;
   /** A window was found to be nearly used up, for the first time under its cap. The store has the mark. */
   warned(): void;
+  /** Those that were held by a cap of this node may get money again: the cap was raised, or its window is a new one. */
+  moreMoney(name: NodeName): void;
   report(problem: string, cause: unknown): void;
 }
 
@@ -110,6 +112,7 @@ export class NodeRunner {
       this.capCalls.set(call, (unreached) => resolve(ok({ loosened, caps, unreached })));
       try {
         this.step(name, setCaps(this.state, { call, caps }, this.parts.nowMs()));
+        if (loosened) this.parts.moreMoney(name);
       } catch (cause) {
         this.capCalls.delete(call);
         reject(cause);
@@ -160,6 +163,17 @@ export class NodeRunner {
 
   /* ---------------------------------------------------------------- inside */
 
+  /** Notes the day; where a window with a cap of its own has begun with it, those that were held by the last one may go on. */
+  private followDay(name: NodeName): void {
+    const { store } = this.parts;
+    const today = dayOf(this.parts.nowMs());
+    const before = store.lastDay();
+    if (store.name() === null || before === today) return;
+    store.setLastDay(today);
+    const isNew = CAP_WINDOWS.some((window) => this.state.caps[window] !== null && !sameWindow(window, before ?? today, today));
+    if (isNew) this.parts.moreMoney(name);
+  }
+
   private newCall(): string {
     this.calls += 1;
     return `${this.incarnation}.${this.calls}`;
@@ -183,6 +197,7 @@ export class NodeRunner {
     this.state = state;
     for (const output of outputs) this.send(name, output);
     if (marks.length > 0) this.parts.warned();
+    this.followDay(name);
     this.keepPatience(name);
     this.parts.stepped();
   }

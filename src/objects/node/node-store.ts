@@ -10,7 +10,7 @@ import {
   type Spent,
 } from '../../core/budget/node-state.ts';
 import type { LeaseRow } from '../../core/budget/protocol.ts';
-import type { CapWindow } from '../../core/budget/window.ts';
+import type { CapWindow, Day } from '../../core/budget/window.ts';
 
 /** What a node calls itself by. Every call brings it; an alarm has nobody to ask. */
 export interface NodeName {
@@ -31,7 +31,8 @@ const MIGRATIONS: readonly string[] = [
      id TEXT NOT NULL,
      cap_total INTEGER,
      cap_monthly INTEGER,
-     cap_daily INTEGER
+     cap_daily INTEGER,
+     last_day TEXT
    );
    CREATE TABLE budget_account (
      child TEXT NOT NULL, day TEXT NOT NULL, g INTEGER NOT NULL, r INTEGER NOT NULL, s INTEGER NOT NULL, v INTEGER NOT NULL, cap INTEGER,
@@ -60,6 +61,7 @@ const MIGRATIONS: readonly string[] = [
 export class NodeStore {
   private readonly sql: SqlStorage;
   private stored: NodeName | null = null;
+  private day: Day | null = null;
   /** By window. */
   private readonly marks = new Map<string, BudgetWarning & { readonly told: boolean }>();
 
@@ -73,8 +75,9 @@ export class NodeStore {
     const { sql } = this;
     const isMade = sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'budget_node'").toArray().length > 0;
     if (isMade) this.migrate();
-    const row = isMade ? sql.exec('SELECT org, id FROM budget_node').one() : null;
+    const row = isMade ? sql.exec('SELECT org, id, last_day FROM budget_node').one() : null;
     this.stored = row === null ? null : { org: String(row['org']), id: String(row['id']) };
+    this.day = typeof row?.['last_day'] === 'string' ? row['last_day'] : null;
     this.marks.clear();
     if (isMade) for (const mark of readWarnings(sql)) this.marks.set(mark.windowKey, mark);
   }
@@ -82,6 +85,16 @@ export class NodeStore {
   /** Null as long as nothing was written. */
   name(): NodeName | null {
     return this.stored;
+  }
+
+  /** The UTC day of the last step that found anything stored. */
+  lastDay(): Day | null {
+    return this.day;
+  }
+
+  setLastDay(day: Day): void {
+    this.sql.exec('UPDATE budget_node SET last_day = ?', day);
+    this.day = day;
   }
 
   rows(): NodeRows {

@@ -77,7 +77,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     auditKeys,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
-    orgLog: makeMemoryOrgLog({ sha256, nowMs: () => clock.ms }),
+    orgLog: makeMemoryOrgLog({ sha256, nowMs: () => clock.ms, auditKeys }),
     plans: makeMemoryPlans({ index: planIndex, audit, auditKeys, sha256, catalogue, nowMs: () => clock.ms }),
     budgets: makeMemoryBudgets(() => clock.ms),
     halts: makeMemoryHalts(),

@@ -179,3 +179,50 @@ describe('the signing key of a local server', () => {
     },
   );
 });
+
+describe('agents org log', () => {
+  it('shows who changed what, one row per line', async () => {
+    await person.call('_cleveragents/config/set', { key: 'guardrails.max_steps', value: 5 });
+    const listed = await run(['org', 'log', 'list', '--type', 'configuration_changed']);
+    expect(listed).toMatchObject({ exitCode: 0, err: '' });
+    expect(listed.out).toContain('configuration_changed');
+    expect(listed.out).toContain('_cleveragents/config/set');
+    expect(listed.out).not.toContain('action_added');
+  });
+
+  it('is exported into a file that agents audit verify accepts, and not after a row was changed', async () => {
+    await run(['org', 'log', 'export', '--out', 'org.jsonl']);
+    const verified = await run(['audit', 'verify', 'org.jsonl']);
+    expect(verified).toMatchObject({ exitCode: 0, err: '' });
+    expect(verified.out).toContain('log of the org: 2 rows');
+    const file = join(root, 'org.jsonl');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('"type":"action_added"', '"type":"action_gone"'));
+    const changed = await run(['audit', 'verify', 'org.jsonl']);
+    expect(changed.exitCode).toBe(1);
+    expect(changed.out).toContain('NOT VALID at row 2');
+  });
+
+  it('is verified with the plans that it knows: exit 1, and the plan by its id, when one is gone', async () => {
+    expect(await run(['org', 'log', 'verify'])).toMatchObject({ exitCode: 0, err: '' });
+    const gone = '01JZZZZZZZZZZZZZZZZZZZZZZ1';
+    await service.services.orgLog.report('acme', [{ kind: 'created', plan_id: gone, seq: 1, hash: 'h' }]);
+    const verified = await run(['org', 'log', 'verify', '--format', 'plain']);
+    expect(verified.exitCode).toBe(1);
+    expect(verified.out).toContain(gone);
+    expect(verified.out).toContain('deleted');
+  });
+
+  it('is verified page by page where it knows more plans than one answer checks', async () => {
+    const ids = Array.from({ length: 450 }, (_, index) => `01J${'Z'.repeat(20)}${String(index).padStart(3, '0')}`);
+    await service.services.orgLog.report(
+      'acme',
+      ids.map((plan_id) => ({ kind: 'created' as const, plan_id, seq: 1, hash: 'h' })),
+    );
+    const verified = await run(['org', 'log', 'verify', '--format', 'json']);
+    expect(verified.exitCode).toBe(1);
+    const { data } = JSON.parse(verified.out) as { data: { plans_checked: number; plan_problems: readonly object[] } };
+    const { plans_checked: checked, plan_problems: problems } = data;
+    expect(checked).toBe(450);
+    expect(problems).toHaveLength(450);
+  });
+});

@@ -1,4 +1,6 @@
 import type { OrgLog } from '../../app/ports.ts';
+import type { AuditKeys } from '../../core/audit/ed25519.ts';
+import { type SignedHead, signHead } from '../../core/audit/head.ts';
 import type { Sha256 } from '../../core/digest.ts';
 import {
   type BookContext,
@@ -14,9 +16,17 @@ import type { OrgLogRow } from '../../core/org-log/org-event.ts';
 import type { KnownPlan } from '../../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../../core/org-log/refusals.ts';
 import { selectRows } from '../../core/org-log/select.ts';
+import { ORG_LOG_ID } from '../../core/plan/chain.ts';
 
-/** The orgs' logs in memory. Nothing signs them and nothing writes them to D1. */
-export function makeMemoryOrgLog({ sha256, nowMs }: { readonly sha256: Sha256; readonly nowMs: () => number }): OrgLog {
+export interface MemoryOrgLogParts {
+  readonly sha256: Sha256;
+  readonly nowMs: () => number;
+  /** Absent: nothing is signed. */
+  readonly auditKeys?: AuditKeys;
+}
+
+/** The orgs' logs in memory. Nothing writes them to D1, and they are signed when somebody asks for it. */
+export function makeMemoryOrgLog({ sha256, nowMs, auditKeys }: MemoryOrgLogParts): OrgLog {
   const books = new Map<string, MemoryTables>();
   let batches = 0;
   const record = (org: string, write: (tables: OrgLogTables, context: BookContext) => void): void => {
@@ -46,11 +56,16 @@ export function makeMemoryOrgLog({ sha256, nowMs }: { readonly sha256: Sha256; r
       const tables = read(org);
       return tables === null ? null : verifyOrgLog(sha256, org, tables.rows, tables);
     },
-    async heads(org) {
+    async heads(org, { sign }) {
       const tables = read(org);
       if (tables === null) return null;
-      const last = tables.last();
-      return { seq: last?.seq ?? 0, hash: last?.hash ?? '', signed: [], flushedSeq: 0 };
+      const { seq, hash } = tables.last() ?? { seq: 0, hash: '' };
+      if (sign && auditKeys !== undefined && seq > 0 && tables.signed.at(-1)?.seq !== seq) {
+        const claim = { v: 1, org, plan_id: ORG_LOG_ID, seq, hash, at: new Date(nowMs()).toISOString() } as const;
+        const head = await signHead(auditKeys, claim);
+        if (head !== null) tables.signed.push(head);
+      }
+      return { seq, hash, signed: tables.signed, flushedSeq: 0 };
     },
     plan: async (org, planId) => books.get(org)?.plan(planId) ?? null,
     plans: async (org, afterPlanId, limit) =>
@@ -63,6 +78,7 @@ export function makeMemoryOrgLog({ sha256, nowMs }: { readonly sha256: Sha256; r
 
 class MemoryTables implements OrgLogTables {
   readonly rows: OrgLogRow[] = [];
+  readonly signed: SignedHead[] = [];
   readonly known = new Map<string, KnownPlan>();
   private readonly seen = new Set<string>();
   private readonly counted = new Map<string, RefusalNote | null>();

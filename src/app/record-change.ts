@@ -38,7 +38,15 @@ export async function recordChange({ operation, params, call, services, show, ru
   const changeId = ids.ulid();
   const subject = recordedMembers(sha256, params, change.subject) ?? {};
   const named = Object.fromEntries(change.subject.flatMap((name) => (params[name] === undefined ? [] : [[name, params[name]]])));
-  const shown = change.shownBy === undefined ? null : await show(change.shownBy, named);
+  const goesAhead = (cause: unknown): boolean =>
+    change.unrecorded === 'goes_ahead' && (cause instanceof StorageUnavailable || cause instanceof LogDamaged);
+  const shown =
+    change.shownBy === undefined
+      ? null
+      : await show(change.shownBy, named).catch((cause: unknown) => {
+          if (goesAhead(cause)) return null;
+          throw cause;
+        });
   const before = recordedMembers(sha256, shown, change.recorded);
   const about = { change_id: changeId, operation: operation.name };
 
@@ -46,8 +54,7 @@ export async function recordChange({ operation, params, call, services, show, ru
     const data = { ...about, change: change.type, subject, params_digest: digestOf(sha256, params), before };
     await orgLog.append(org, { id: `${changeId}.requested`, fact: { type: 'change_requested', actor, data } });
   } catch (cause) {
-    const goesAhead = change.unrecorded === 'goes_ahead' && (cause instanceof StorageUnavailable || cause instanceof LogDamaged);
-    if (!goesAhead) throw cause;
+    if (!goesAhead(cause)) throw cause;
   }
 
   // What is thrown here leaves the change open: it may have been made, and the log says in time that nobody told.

@@ -174,6 +174,21 @@ describe('the kill switch of the org', () => {
   });
 });
 
+describe('the kill switch of a plan', () => {
+  it('stops it although its session and its org are not reached', async () => {
+    const planId = await use('s1');
+    const lostHalts = {
+      ...service.services.halts,
+      current: async () => {
+        throw new StorageUnavailable('halts.show', new Error('lost'));
+      },
+    };
+    const caller = await makeService({ ...service.services, halts: lostHalts }).caller('acme');
+    expect(await caller.call(SET, { level: 'plan', plan_id: planId, reason: 'it pays twice' })).toMatchObject({ halted: true, done: true });
+    expect(await haltedOf(planId)).toMatchObject({ level: 'plan', reason: 'it pays twice' });
+  });
+});
+
 describe('a plan that would begin', () => {
   const start = (sessionId: string, key?: string, text = 'hello') =>
     sendMessage(

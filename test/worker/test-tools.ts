@@ -87,6 +87,18 @@ const TOOLS: readonly TestTool[] = [
     },
   },
   {
+    name: 'test/fail_first',
+    riskClass: 'external_read',
+    perform: async ({ label }) => {
+      const key = `first ${String(label)}`;
+      const before = failures.get(key) ?? 0;
+      failures.set(key, before + 1);
+      return before > 0
+        ? { status: 'succeeded', result: { failures: before } }
+        : { status: 'failed', error: { code: 'gone', message: 'not yet', transient: false }, dispatched: true };
+    },
+  },
+  {
     name: 'test/fail_permanent',
     riskClass: 'external_read',
     perform: async () => ({

@@ -151,6 +151,29 @@ describe('grants', () => {
       excessMicroUsd: 0,
     });
   });
+
+  it('end as busy with the object that dies while they wait, which keeps what it had committed', async () => {
+    const { org, session, plans } = newWorld(2);
+    const [silent, asker] = plans as [LeasePlayer, LeasePlayer];
+    await budgets.node(org, session).setCaps({ total: USD }, MAY);
+    expect((await silent.spend(10_000)).kind).toBe('authorised');
+    let waits = false;
+    FAULTS.between.set(org, ({ operation }) => {
+      if (operation !== 'plan.recall') return null;
+      waits = true;
+      return 'silence';
+    });
+    const asked = asker.spend(980_000);
+    await eventually(async () => waits, Boolean);
+    await runInDurableObject(nodeStub(org, session) as DurableObjectStub, (_instance, state) => state.abort('killed by a test')).catch(
+      () => undefined,
+    );
+    expect(await asked).toEqual({ kind: 'busy' });
+    FAULTS.between.delete(org);
+    expect((await asker.spend(980_000)).kind).toBe('authorised');
+    expect((await asker.spend(10_000)).kind).toBe('authorised');
+    expect(await asker.spend(1)).toMatchObject({ kind: 'refused', refusal: { level: 'session', usedMicroUsd: USD } });
+  });
 });
 
 describe('caps that change while plans run', () => {

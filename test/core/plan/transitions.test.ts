@@ -362,6 +362,16 @@ describe('execute and apply by command', () => {
     }
   });
 
+  it('are refused by a plan that was cancelled, which stays as it is', () => {
+    const driver = PlanDriver.make({ profile: 'manual' }, WORK);
+    expect(driver.cancel().ok).toBe(true);
+    const { length } = driver.rows;
+    for (const refused of [driver.execute(), driver.apply()]) {
+      expect(refusalOf(refused)).toMatchObject({ kind: 'invalid_state', details: { phase: 'action', state: 'cancelled' } });
+    }
+    expect(driver.rows).toHaveLength(length);
+  });
+
   it('have nothing to apply before Execute has ended', () => {
     const driver = PlanDriver.make({}, WORK);
     expect(refusalOf(driver.apply()).message).toContain('nothing to apply yet');

@@ -210,8 +210,8 @@ export interface PlanListPage {
 export interface PlanIndex {
   /** Before the plan's first commit; false when the id exists in the org. */
   reserve(row: PlanIndexRow): Promise<boolean>;
-  /** Idempotent and order-free: a row with a lower seq than the stored one changes nothing. */
-  upsert(row: PlanIndexRow): Promise<void>;
+  /** Idempotent and order-free: a row with a lower seq than the stored one changes nothing, and false is answered. */
+  upsert(row: PlanIndexRow): Promise<boolean>;
   get(org: string, planId: string): Promise<PlanIndexRow | null>;
   /** Newest status first, then id. A token that is not ours is refused. */
   list(query: PlanListQuery): Promise<Result<PlanListPage, Refusal>>;

@@ -90,7 +90,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private readonly headStore: HeadStore;
   /** Null while there is no plan here, and where the log was damaged: a plan whose log cannot be trusted acts on nothing. */
   private current: Plan | null;
-  private readonly damage: LogDamage | null;
+  private damage: LogDamage | null;
   private workspace: PlanWorkspace | null = null;
   private abort = new AbortController();
   private readonly leases: PlanLeases;
@@ -157,7 +157,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (!result.ok) return result;
     await this.flush();
     await this.rearm();
-    return ok(this.snapshot());
+    return this.damage === null ? ok(this.snapshot()) : err(damagedLog(this.damage));
   }
 
   /** Null: there is no such plan here. */
@@ -169,6 +169,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const { result } = await this.decideWithMoney(command);
     await this.flush();
     await this.rearm();
+    if (this.damage !== null) return err(damagedLog(this.damage));
     return result.ok ? ok(this.snapshot()) : result;
   }
 
@@ -474,6 +475,15 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return this.flushing;
   }
 
+  /** For good, restarts included: nothing is decided on this log any more. */
+  private stopDamaged(damage: LogDamage): void {
+    this.store.setDamage(damage);
+    this.report('the log of the plan is damaged; nothing is decided on it', damagedLog(damage).message);
+    this.damage = damage;
+    this.current = null;
+    this.abort.abort();
+  }
+
   private async flushAll(): Promise<void> {
     try {
       for (;;) {
@@ -490,7 +500,11 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const reported = this.headReporter.report(plan, last, () => [...this.store.rows(0, 1)][0]);
         // At the same time: whoever sent a command waits for the flush. All may be repeated.
         await Promise.all([entries.length > 0 && audit.append(entries), judged.length > 0 && outcomes.record(judged)]);
-        await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)));
+        // The object writes the index and nobody else: where that knows more, rows of the log are gone.
+        if (!(await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan))))) {
+          this.stopDamaged({ seq: plan.seq + 1, problem: 'truncated', detail: 'the index knows of rows behind the end of the log' });
+          return;
+        }
         const unreported = await reported;
         if (unreported !== null) throw unreported;
         // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.

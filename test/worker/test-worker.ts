@@ -116,7 +116,7 @@ export class PlanObject extends parts.PlanObject {
         ...real.index,
         upsert: async (row) => {
           failIfBroken(row.org, 'plans.upsert');
-          await real.index.upsert(row);
+          return real.index.upsert(row);
         },
       },
       audit: {

@@ -2,7 +2,8 @@ import { readEntryOf } from '../../core/plan/audit.ts';
 import type { LogDamage } from '../../core/plan/chain.ts';
 import { ok } from '../../core/result.ts';
 import { exportPage } from '../export-log.ts';
-import type { Handlers } from '../handler.ts';
+import type { CallContext, Handlers } from '../handler.ts';
+import type { PlanHeads } from '../ports.ts';
 import type { Services } from '../services.ts';
 import { planPort, unknownPlan } from './plan-handlers.ts';
 
@@ -14,7 +15,7 @@ export const auditHandlers = {
         org: call.principal.org,
         logId: planId,
         rows: (after, count) => port.log(after, count),
-        heads: () => port.heads({ sign: true }),
+        heads: () => vouchedHeads(planId, call, services),
         entryOf: readEntryOf,
       },
       { format, limit, afterSeq },
@@ -33,7 +34,7 @@ export const auditHandlers = {
   },
 
   '_cleveragents/audit/head': async ({ plan_id: planId }, call, services) => {
-    const heads = await planPort(planId, call, services).heads({ sign: true });
+    const heads = await vouchedHeads(planId, call, services);
     if (heads === null) return unknownPlan(planId);
     const { seq, hash, signed, damage } = heads;
     const newest = signed.at(-1);
@@ -47,6 +48,23 @@ export const auditHandlers = {
     });
   },
 } satisfies Partial<Handlers>;
+
+/**
+ * The end of a plan's log for what is handed over: signed, unless rows are missing. Of a log that was cut no signature is shown that would
+ * pass for its end; one of a later row stays, since it shows what is missing.
+ */
+async function vouchedHeads(planId: string, call: CallContext, services: Services): Promise<PlanHeads | null> {
+  const port = planPort(planId, call, services);
+  // Read before the log: the index is never ahead of it.
+  const known = (await services.planIndex.get(call.principal.org, planId))?.seq ?? 0;
+  const heads = await port.heads({ sign: false });
+  if (heads === null) return null;
+  const { seq, damage } = heads;
+  const cut: LogDamage | null =
+    damage === null && seq < known ? { seq: seq + 1, problem: 'truncated', detail: `the index knows of row ${known}` } : damage;
+  if (cut === null) return port.heads({ sign: true });
+  return { ...heads, damage: cut, signed: cut.problem === 'truncated' ? heads.signed.filter((head) => head.seq > seq) : heads.signed };
+}
 
 /** For an answer that shows what can be read of a damaged log. */
 export function logProblemOf(damage: LogDamage | null) {

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../core/json.ts';
+import type { LogDamage } from '../../core/plan/chain.ts';
 import type { LogRow } from '../../core/plan/events.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 
@@ -110,6 +111,16 @@ export class PlanStore {
 
   setFlushedSeq(seq: number): void {
     this.sql.exec("INSERT INTO meta (key, value) VALUES ('flushed_seq', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", seq);
+  }
+
+  /** What was found wrong with the log by something outside it. */
+  damage(): LogDamage | null {
+    const value = this.sql.exec("SELECT value FROM meta WHERE key = 'damage'").toArray()[0]?.['value'];
+    return value === undefined ? null : (JSON.parse(String(value)) as LogDamage);
+  }
+
+  setDamage(damage: LogDamage): void {
+    this.sql.exec("INSERT OR IGNORE INTO meta (key, value) VALUES ('damage', ?)", JSON.stringify(damage));
   }
 
   private appendRow(row: LogRow): void {

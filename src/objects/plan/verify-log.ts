@@ -33,6 +33,8 @@ export function openLog(store: PlanStore, heads: HeadStore): OpenedLog {
     damage: { seq, problem, detail },
   });
   try {
+    const found = store.damage();
+    if (found !== null) return { plan: null, damage: found };
     const read = store.snapshotPlan();
     if (read.kind === 'unreadable') return damaged(1, 'state_differs', 'the snapshot of the state cannot be read');
     let plan = read.plan;

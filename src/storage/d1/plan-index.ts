@@ -17,7 +17,7 @@ export function makePlanIndex(db: D1Database): PlanIndex {
     },
 
     async upsert(row) {
-      await d1Call('plans.upsert', () => replacePlan(db, row));
+      return d1Call('plans.upsert', () => replacePlan(db, row));
     },
 
     async get(org, planId) {

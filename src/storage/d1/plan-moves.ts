@@ -12,9 +12,11 @@ export const PLAN_COLUMNS: readonly string[] = MEMBERS.map(([, column]) => colum
  * Replaces a plan's row unless the stored one is further, in one transaction of three statements: keep what a list showed before,
  * write the row, drop a few earlier states that no page token can still need.
  */
-export async function replacePlan(db: D1Database, row: PlanIndexRow): Promise<void> {
+/** False: a later state of the plan is there. */
+export async function replacePlan(db: D1Database, row: PlanIndexRow): Promise<boolean> {
   const values = MEMBERS.map(([member]) => row[member as keyof PlanIndexRow]);
-  await db.batch([db.prepare(RECORD_MOVE).bind(...values), db.prepare(WRITE).bind(...values), db.prepare(PURGE_MOVES)]);
+  const [, written] = await db.batch([db.prepare(RECORD_MOVE).bind(...values), db.prepare(WRITE).bind(...values), db.prepare(PURGE_MOVES)]);
+  return written === undefined || written.meta.changes > 0;
 }
 
 const KEPT = PLAN_COLUMNS.filter((column) => column !== 'org' && column !== 'plan_id');

@@ -24,9 +24,10 @@ export function makeMemoryPlanIndex(): PlanIndex {
     },
     async upsert(row) {
       const before = plans.get(row.org, row.planId);
-      if (before !== null && before.seq > row.seq) return;
+      if (before !== null && before.seq > row.seq) return false;
       if (row.seq > 0) moves.push({ org: row.org, planId: row.planId, before: before !== null && before.seq > 0 ? before : null });
       plans.set(row, row.org, row.planId);
+      return true;
     },
     async get(org, planId) {
       return plans.get(org, planId);

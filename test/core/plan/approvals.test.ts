@@ -212,11 +212,12 @@ describe('an approval', () => {
     expect(driver.approve(driver.only, { by: ASKER }).ok).toBe(true);
   });
 
-  it('that does not exist is not found, and leaves no trace', () => {
+  it('that does not exist is not found, and is one refused entry', () => {
     const driver = waiting();
     const before = driver.rows.length;
     expect(refusalOf(driver.answer(`${driver.plan.id}.999`, 'approve')).kind).toBe('not_found');
-    expect(driver.rows).toHaveLength(before);
+    expect(driver.rows).toHaveLength(before + 1);
+    expect(driver.rows.at(-1)).toMatchObject({ type: 'approval_refused', actor: BOSS.actor });
   });
 
   it('given twice runs the call once', () => {

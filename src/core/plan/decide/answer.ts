@@ -21,7 +21,14 @@ import { abandonAllUnknown, chargeFor, openRetryGate, openUnknown, settleCall, U
 export function answerApproval(work: Work, by: Caller, answer: Answer): Result<null, Refusal> {
   const plan = work.plan();
   const approval = findApproval(plan, answer.approvalId);
-  if (approval === null) return err(notFound('approval', answer.approvalId));
+  if (approval === null) {
+    // Nobody was ever asked under this id: somebody guesses, or has it from elsewhere.
+    if (!plan.terminal) {
+      const reason = 'there is no such approval in this plan';
+      work.emit('approval_refused', by.actor, { approval_id: answer.approvalId, decision: answer.decision, reason });
+    }
+    return err(notFound('approval', answer.approvalId));
+  }
   const objection = objectionTo(work, plan, by, approval, answer);
   if (objection !== null) {
     if (!plan.terminal) {

@@ -4,8 +4,8 @@ import type { Operation } from '../../src/api/operation.ts';
 import { OPERATION_NAMES, OPERATIONS, type OperationName } from '../../src/api/operations.ts';
 import { StorageUnavailable } from '../../src/app/ports.ts';
 import type { OrgLogRow } from '../../src/core/org-log/org-event.ts';
-import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
+import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { makeService, START, type TestCaller, type TestService } from './service.ts';
 
 const ORG = 'acme';

@@ -7,8 +7,8 @@ import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } 
 import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
-import { type ChainEvent, chainRow, genesisHash, ORG_LOG_ID } from '../../src/core/plan/chain.ts';
 import type { OrgLogRow } from '../../src/core/org-log/org-event.ts';
+import { type ChainEvent, chainRow, genesisHash, ORG_LOG_ID } from '../../src/core/plan/chain.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { objectName } from '../../src/storage/objects.ts';
 import { addAction, evict, isTerminal, newOrg, services, sha256, until } from './plan-support.ts';

@@ -58,8 +58,9 @@ export function mergeRefusals(a: RefusalNote | null, b: RefusalNote): RefusalNot
     operations: [...new Set([...a.operations, ...b.operations])].slice(0, MAX_NAMES),
     subjects: [...new Set([...a.subjects, ...b.subjects])].slice(0, MAX_NAMES),
     count: a.count + b.count,
-    firstAt: a.firstAt < b.firstAt ? a.firstAt : b.firstAt,
-    lastAt: a.lastAt > b.lastAt ? a.lastAt : b.lastAt,
+    // ISO times sort as text.
+    firstAt: [a.firstAt, b.firstAt].sort()[0] ?? a.firstAt,
+    lastAt: [a.lastAt, b.lastAt].sort()[1] ?? a.lastAt,
   };
 }
 

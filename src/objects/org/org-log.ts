@@ -12,9 +12,9 @@ import {
   verifyOrgLog,
 } from '../../core/org-log/book.ts';
 import type { OrgLogEntry, OrgLogRow } from '../../core/org-log/org-event.ts';
-import { selectRows } from '../../core/org-log/select.ts';
 import type { KnownPlan, PlanReport } from '../../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../../core/org-log/refusals.ts';
+import { selectRows } from '../../core/org-log/select.ts';
 import { type LogVerdict, ORG_LOG_ID } from '../../core/plan/chain.ts';
 import { HeadStore } from '../plan/head-store.ts';
 import { sha256 } from '../sha256.ts';

@@ -187,6 +187,15 @@ describe('a plan with a snapshot', () => {
     );
   });
 
+  it('that was made by another version of the service is left aside: the log says the same', async () => {
+    const plan = await endedPlan(counting(14));
+    const before = await planOf(plan.person, plan.planId).read();
+    await plan.tamper((sql) => forge(sql, () => ({ v: 1, ledger: { settledMicroUsd: 5 } })));
+    await evict(plan.person, plan.planId);
+    expect(await plan.verify()).toMatchObject({ valid: true });
+    expect(await planOf(plan.person, plan.planId).read()).toEqual(before);
+  });
+
   it('whose early rows are damaged is named, applies nothing, and tells its followers why there is nothing to follow', async () => {
     const plan = await endedPlan(counting(14));
     await plan.tamper((sql) => sql.exec("UPDATE log SET body = '{' WHERE seq = 3"));

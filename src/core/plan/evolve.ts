@@ -8,7 +8,17 @@ import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, 
 import { parseCostUsd } from '../money.ts';
 import type { Charge, EventBodies, LogRow, Move } from './events.ts';
 import { checkRecorded, countCall, imported, openedOutside, settledOutside } from './external/evolve.ts';
-import { type Approval, type Call, type FinishedStep, type HaltWord, type Plan, pendingApprovals, type Step, type Stored } from './plan.ts';
+import {
+  type Approval,
+  type Call,
+  type FinishedStep,
+  type HaltWord,
+  PLAN_STATE_VERSION,
+  type Plan,
+  pendingApprovals,
+  type Step,
+  type Stored,
+} from './plan.ts';
 
 export function evolve(plan: Plan | null, row: LogRow): Plan {
   if (row.type === 'plan_created') return created(row.data, row);
@@ -27,7 +37,7 @@ type Body<T extends keyof EventBodies> = EventBodies[T];
 
 function created(data: Body<'plan_created'>, row: LogRow): Plan {
   return {
-    v: 1,
+    v: PLAN_STATE_VERSION,
     id: data.plan_id,
     org: data.org,
     sessionId: data.session_id,
@@ -71,6 +81,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     artifacts: [],
     changes: [],
     readPaths: [],
+    readHosts: [],
     workedMs: 0,
     workingSince: data.external === true ? row.at : null,
     apply: null,
@@ -255,7 +266,7 @@ function enterPhase(plan: Plan, to: Move): Plan {
 }
 
 function rebased(plan: Plan, project: NonNullable<Plan['project']>): Plan {
-  return { ...plan, project, changes: [], readPaths: [], apply: null };
+  return { ...plan, project, changes: [], readPaths: [], readHosts: [], apply: null };
 }
 
 /** Strategize begins again: what was decided before stays in the tree, superseded; the root stands. */
@@ -319,6 +330,7 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
       ...next,
       changes: [...changes],
       readPaths: data.read_paths.length === 0 ? next.readPaths : [...new Set([...next.readPaths, ...data.read_paths])],
+      readHosts: hostsAfter(next, data),
       tainted: next.tainted || data.taint !== null,
     },
     data.call_id,
@@ -337,6 +349,13 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
         data,
       ),
   );
+}
+
+/** A host that was read from once is familiar; one that was only written to is not. */
+function hostsAfter(plan: Plan, { call_id: id, outcome }: Body<'call_settled'>): readonly string[] {
+  const call = plan.calls[id];
+  const hosts = outcome === 'succeeded' && call?.riskClass === 'external_read' ? (call.hosts ?? []) : [];
+  return hosts.length === 0 ? plan.readHosts : [...new Set([...plan.readHosts, ...hosts])];
 }
 
 function artifactProduced(plan: Plan, data: Body<'artifact_produced'>, at: string): Plan {

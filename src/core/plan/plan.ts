@@ -243,9 +243,15 @@ export interface HaltWord {
   readonly at: string;
 }
 
+/**
+ * Version of the state's shape. To be raised with every change of what the fold makes: a stored state of another version is left aside and
+ * made anew from the log.
+ */
+export const PLAN_STATE_VERSION = 2;
+
 /** The state of a plan: the fold of its log and nothing else. JSON all through, since it is stored as a snapshot. */
 export interface Plan {
-  readonly v: 1;
+  readonly v: typeof PLAN_STATE_VERSION;
   readonly id: string;
   readonly org: string;
   readonly sessionId: string;
@@ -302,6 +308,8 @@ export interface Plan {
   readonly artifacts: readonly PlanArtifact[];
   readonly changes: readonly (readonly [string, Change])[];
   readonly readPaths: readonly string[];
+  /** Hosts outside from which the plan has read. */
+  readonly readHosts: readonly string[];
 
   readonly workedMs: number;
   readonly workingSince: string | null;

@@ -10,7 +10,7 @@ export interface PlanSnapshot {
   readonly values: Readonly<Record<string, JsonValue>>;
 }
 
-export type PublicPlan = Omit<Plan, 'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'guidance' | 'input'>;
+export type PublicPlan = Omit<Plan, 'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'readHosts' | 'guidance' | 'input'>;
 
 export type PlanUpdate =
   /** State, phase, what is pending, or something the plan said. `snapshot` has no history and no artifacts. */
@@ -41,6 +41,7 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
     results: _results,
     changes: _changes,
     readPaths: _read,
+    readHosts: _hosts,
     guidance: _guidance,
     input: _input,
     ...rest

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../core/json.ts';
 import type { LogDamage } from '../../core/plan/chain.ts';
 import type { LogRow } from '../../core/plan/events.ts';
-import type { Plan } from '../../core/plan/plan.ts';
+import { PLAN_STATE_VERSION, type Plan } from '../../core/plan/plan.ts';
 
 /** A snapshot of the state every so many rows bounds what a wake has to fold. */
 const SNAPSHOT_EVERY = 32;
@@ -36,6 +36,8 @@ export class PlanStore {
     if (parts.length === 0) return { kind: 'read', plan: null };
     try {
       const plan: unknown = JSON.parse(parts.map((part) => String(part['body'])).join(''));
+      // Made by another version of the fold: the log says the same in the shape of this one.
+      if (isOfAnotherVersion(plan)) return { kind: 'read', plan: null };
       return isPlanShaped(plan) ? { kind: 'read', plan } : { kind: 'unreadable' };
     } catch {
       return { kind: 'unreadable' };
@@ -161,6 +163,11 @@ export class PlanStore {
 }
 
 /** What folding and verifying rely on; whether it is the state that the log tells is for them to say. */
+function isOfAnotherVersion(value: unknown): boolean {
+  const v = typeof value === 'object' && value !== null ? Reflect.get(value, 'v') : undefined;
+  return typeof v === 'number' && v !== PLAN_STATE_VERSION;
+}
+
 function isPlanShaped(value: unknown): value is Plan {
   if (typeof value !== 'object' || value === null) return false;
   const { seq, headHash, org, id } = value as Partial<Plan>;

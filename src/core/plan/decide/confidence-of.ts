@@ -34,10 +34,17 @@ export function gateRiskClass(gate: ThresholdName): RiskClass {
 
 /** Confidence of one call. Invariants concern what is changed, so a reading call matches none. */
 export function callConfidence(plan: Plan, riskClass: RiskClass, proposed: ProposedCall, facts: CallFacts): Confidence {
+  const hosts = facts.hosts ?? [];
+  const knownHosts = hosts.filter((host) => plan.readHosts.includes(host)).length;
   return computeConfidence({
     riskClass,
     outcomes: plan.statistics.calls[riskClass] ?? NONE,
-    familiarity: { kind: 'call', known: facts.known, newInKnownFolder: facts.newInKnownFolder, unknown: facts.unknown },
+    familiarity: {
+      kind: 'call',
+      known: facts.known + knownHosts,
+      newInKnownFolder: facts.newInKnownFolder,
+      unknown: facts.unknown + hosts.length - knownHosts,
+    },
     touchesProtectedPath: facts.protectedPaths.length > 0,
     files: facts.known + facts.newInKnownFolder + facts.unknown,
     bytes: facts.bytes,

@@ -119,6 +119,8 @@ export const planView = z
       reserved_usd: z.number(),
       overrun_usd: z.number(),
       remaining_usd: z.number().nullable(),
+      /** Nothing that costs anything can be reserved in this plan: its cap is used up, or is 0. */
+      exhausted: z.boolean(),
     }),
     steps: z.object({ used: z.number(), limit: z.number().nullable(), current: z.string().optional() }),
     wall_clock: z.object({ worked_seconds: z.number(), limit_seconds: z.number().nullable() }),

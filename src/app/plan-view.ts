@@ -3,7 +3,7 @@ import type { ApprovalView, PlanSummary, PlanView } from '../api/views.ts';
 import { maskJson, maskText } from '../core/audit/mask.ts';
 import { effectiveLimit } from '../core/guard-policy.ts';
 import type { JsonObject } from '../core/json.ts';
-import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
+import { isExhausted, remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
 import { toUsd } from '../core/money.ts';
 import { elapsedMs } from '../core/plan/evolve.ts';
 import type { Approval, Failure, Stored } from '../core/plan/plan.ts';
@@ -41,6 +41,7 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
       reserved_usd: toUsd(reservedMicroUsd(plan.ledger)),
       overrun_usd: toUsd(plan.ledger.overrunMicroUsd),
       remaining_usd: left === null ? null : toUsd(left),
+      exhausted: isExhausted(plan.ledger, cap),
     },
     steps: {
       used: plan.stepsUsed,

@@ -17,6 +17,7 @@ import { invalidState, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
+import { leftAbove } from './left-above.ts';
 import { readListed } from './read-listed.ts';
 import { sendMessage } from './send-message.ts';
 import type { Services } from './services.ts';
@@ -59,7 +60,9 @@ export async function runStandard(
       return send(request.params, call, services);
     case 'get': {
       const read = await readTask(request.params.id, call, services);
-      return read.ok ? ok(taskOf(read.value, { historyLength: request.params.historyLength, includeArtifacts: true })) : read;
+      if (!read.ok) return read;
+      const above = await leftAbove(read.value.plan, services);
+      return ok(taskOf(read.value, { historyLength: request.params.historyLength, includeArtifacts: true, above }));
     }
     case 'list':
       return list(request.params, call, services);
@@ -89,7 +92,8 @@ async function send(params: OperationParams['send'], call: StandardContext, serv
   const { plan } = sent.value.snapshot;
   if (!returnImmediately && !isSettled(taskStateOf(plan))) await settled(plan.id, call, services);
   const snapshot = (await services.plans.plan(call.principal.org, plan.id).read()) ?? sent.value.snapshot;
-  return ok({ kind: 'task', task: taskOf(snapshot, { historyLength, includeArtifacts: true }) });
+  const above = await leftAbove(snapshot.plan, services);
+  return ok({ kind: 'task', task: taskOf(snapshot, { historyLength, includeArtifacts: true, above }) });
 }
 
 /** Returns when the plan is terminal or waits for somebody, when the client has gone, or after the longest wait. */
@@ -171,7 +175,10 @@ async function* streamPlan(
   services: Services,
   closes: (state: TaskState) => boolean,
 ): AsyncGenerator<NumberedEvent> {
-  yield { id: first.plan.seq, event: { kind: 'task', task: taskOf(first, { includeArtifacts: true }) } };
+  yield {
+    id: first.plan.seq,
+    event: { kind: 'task', task: taskOf(first, { includeArtifacts: true, above: await leftAbove(first.plan, services) }) },
+  };
   if (closes(taskStateOf(first.plan))) {
     yield { id: first.plan.seq, event: statusEventOf(first, null, closes) };
     return;
@@ -194,7 +201,10 @@ async function* followPlan(
   for await (const item of feed ?? []) {
     if (item.kind === 'snapshot') {
       const { snapshot } = item;
-      yield { id: snapshot.plan.seq, event: { kind: 'task', task: taskOf(snapshot, { includeArtifacts: true }) } };
+      yield {
+        id: snapshot.plan.seq,
+        event: { kind: 'task', task: taskOf(snapshot, { includeArtifacts: true, above: await leftAbove(snapshot.plan, services) }) },
+      };
       // It may have ended since it was looked at; the end is delivered all the same.
       if (snapshot.plan.terminal) yield { id: snapshot.plan.seq, event: statusEventOf(snapshot, null, closes) };
       continue;

@@ -21,15 +21,18 @@ import type { Approval, PlanArtifact, PlanMessage } from '../core/plan/plan.ts';
 import type { ContentPart } from '../core/plan/proposal.ts';
 import { type PlanSnapshot, type PlanUpdate, valueIn } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
+import type { LeftAbove } from './left-above.ts';
 import { approvalViewOf, MAX_SHOWN_PATCH, pendingOf, shownArguments, textOf } from './plan-view.ts';
 
 export interface TaskShape {
   /** 0: none; absent: all. */
   readonly historyLength?: number | undefined;
   readonly includeArtifacts: boolean;
+  /** Absent: not looked up. */
+  readonly above?: LeftAbove;
 }
 
-export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts }: TaskShape): Task {
+export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts, above }: TaskShape): Task {
   const { plan } = snapshot;
   const history = plan.messages.map((message) => messageOf(snapshot, message));
   return {
@@ -38,7 +41,7 @@ export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts
     status: statusOf(snapshot, null),
     artifacts: includeArtifacts ? artifactsOf(snapshot) : undefined,
     history: historyLength === 0 ? undefined : historyLength === undefined ? history : history.slice(-historyLength),
-    metadata: metadataOf(snapshot),
+    metadata: metadataOf(snapshot, above),
   };
 }
 
@@ -195,7 +198,7 @@ function requestOf(snapshot: PlanSnapshot, approval: Approval): Parameters<typeo
 }
 
 /** What a calling agent can see of the plan without our operations. */
-export function metadataOf(snapshot: PlanSnapshot): JsonObject {
+export function metadataOf(snapshot: PlanSnapshot, above: LeftAbove = {}): JsonObject {
   const { plan } = snapshot;
   const left = remaining(plan.ledger, plan.policy.planCapMicroUsd);
   return {
@@ -206,7 +209,7 @@ export function metadataOf(snapshot: PlanSnapshot): JsonObject {
       profile: { name: plan.profile.name, digest: plan.profile.digest },
       spent_usd: toUsd(spentMicroUsd(plan.ledger)),
       reserved_usd: toUsd(reservedMicroUsd(plan.ledger)),
-      ...(left === null ? {} : { remaining_usd: { plan: toUsd(left) } }),
+      ...remainingMember({ ...(left === null ? {} : { plan: left }), ...above }),
       steps_used: plan.stepsUsed,
       ...limitMember(effectiveLimit(plan.policy.maxSteps, plan.grants.steps)),
       ...(plan.step === null ? {} : { current_step: plan.step.id }),
@@ -216,6 +219,11 @@ export function metadataOf(snapshot: PlanSnapshot): JsonObject {
       audit_seq: plan.seq,
     },
   };
+}
+
+function remainingMember(left: LeftAbove & { readonly plan?: number }): JsonObject {
+  const levels = Object.entries(left).map(([level, microUsd]) => [level, toUsd(microUsd)]);
+  return levels.length === 0 ? {} : { remaining_usd: Object.fromEntries(levels) };
 }
 
 function limitMember(limit: number | null): JsonObject {

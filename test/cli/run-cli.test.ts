@@ -47,7 +47,7 @@ const planIn = (state: PlanView['state'], pending: readonly ApprovalView[] = [])
   task_state: 'working',
   attempt: 1,
   profile: { name: 'supervised', level: 'action', digest: DIGEST },
-  budget: { cap_usd: 1, cap_source: 'tool_budget', spent_usd: 0.25, reserved_usd: 0, overrun_usd: 0, remaining_usd: 0.75 },
+  budget: { cap_usd: 1, cap_source: 'tool_budget', spent_usd: 0.25, reserved_usd: 0, overrun_usd: 0, remaining_usd: 0.75, exhausted: false },
   steps: { used: 2, limit: 10 },
   wall_clock: { worked_seconds: 3, limit_seconds: null },
   pending: [...pending],

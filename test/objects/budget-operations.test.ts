@@ -1,8 +1,10 @@
 import { runDurableObjectAlarm } from 'cloudflare:test';
 import { ulid } from 'ulid';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
+import { runStandard } from '../../src/app/standard.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { eventually, newName, nodeStub } from './lease-player.ts';
 import {
@@ -36,6 +38,17 @@ async function tryCall<N extends OperationName>(person: Principal, name: N, para
   return dispatchOperation(found, params, { principal: person, idempotencyKey: null }, services);
 }
 
+/** `remaining_usd` in the metadata of a task. */
+async function remainingOf(principal: Principal, planId: string): Promise<unknown> {
+  const got = await runStandard(
+    { op: 'get', params: { id: planId, historyLength: 0 } },
+    { principal, idempotencyKey: null, version: '1.0', extensionActivated: false, signal: new AbortController().signal },
+    services,
+  );
+  if (!got.ok) throw new Error(JSON.stringify(got.error));
+  return (got.value as { metadata?: Record<string, Record<string, unknown>> }).metadata?.[EXTENSION_URI]?.['remaining_usd'];
+}
+
 /** Priced calls cost $0.10 each. */
 const priced = (label: string, count: number) =>
   Array.from({ length: count }, (_, n) => ({ tool: 'test/priced', arguments: { label, padding: `${n}` } }));
@@ -66,6 +79,9 @@ describe('the budget of a session that was created with a cap', () => {
     );
     expect(totalOf(atCap)).toMatchObject({ cap_usd: 0.5, remaining_usd: 0, excess_usd: 0, exceeded: true, warned_at: expect.any(String) });
     expect(atCap.children).toEqual([{ level: 'plan', id: planId, spent_usd: 0.5, leased_usd: 0 }]);
+    // A client that knows A2A alone sees what is left, too: at each level that has a cap.
+    await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 20, daily_usd: 3 });
+    expect(await remainingOf(agent, planId)).toEqual({ session: 0, org: 2.5 });
     const ofPlan = await call(agent, '_cleveragents/budget/show', { level: 'plan', plan_id: planId });
     expect(totalOf(ofPlan)).toMatchObject({ cap_usd: null, spent_usd: 0.5, leased_usd: 0, exceeded: false });
     expect(ofPlan.plan).toMatchObject({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { planViewOf } from '../../src/app/plan-view.ts';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../../src/core/ledger.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import {
@@ -11,6 +12,7 @@ import {
   onlyPending,
   pendingOf,
   performed,
+  planOf,
   rowsOf,
   startSteps,
   stateOf,
@@ -162,6 +164,10 @@ describe('limits and leaks', () => {
     );
     const limit = onlyPending(await until(person, planId, isSettled));
     expect(limit.reason).toContain('$0.10 > $0.00');
+    // The status says it as a word and as numbers, with nothing divided by nothing.
+    const shown = await planOf(person, planId).read();
+    if (shown === null) throw new Error('there is no such plan');
+    expect(planViewOf(shown, Date.now()).budget).toMatchObject({ cap_usd: 0, spent_usd: 0, remaining_usd: 0, exhausted: true });
     expect(performed(person.org).map((each) => each.tool)).toEqual(['test/counter']);
   });
 

@@ -234,10 +234,10 @@ describe('a plan that would begin', () => {
       /budget of the org is used up/,
     ],
     [
-      'in a session whose budget is used up',
-      () => service.services.budgets.node('acme', { kind: 'session', id: 's1' }).setCaps({ daily: 0 }, { mayLoosen: true }),
-      { kind: 'budget_exceeded', details: { exceeded_level: 'session', window: 'daily' } },
-      /daily budget of the session is used up/,
+      'under an org whose budget of the day is used up',
+      () => service.services.budgets.node('acme', { kind: 'org' }).setCaps({ daily: 0 }, { mayLoosen: true }),
+      { kind: 'budget_exceeded', details: { exceeded_level: 'org', window: 'daily' } },
+      /daily budget of the org is used up/,
     ],
   ];
 
@@ -261,6 +261,17 @@ describe('a plan that would begin', () => {
       expect(await count()).toBe(1);
     },
   );
+
+  it('in a session that has nothing to spend is made, by every way: what is free costs nothing there', async () => {
+    expect(await admin.call('session.create', { session_id: 's1', max_cost: 0 })).toBeDefined();
+    expect((await admin.call('_cleveragents/plan/use', { action_name: 'tidy', session_id: 's1' })).state).toBe('waiting');
+    expect(await start('s1')).toMatchObject({ ok: true, value: { snapshot: { plan: { terminal: false } } } });
+    const planId = service.services.ids.ulid();
+    expect(
+      await admin.call('_cleveragents/guard/configure', { plan_id: planId, guardrails: {}, session_id: 's1' }),
+    ).toMatchObject({ plan_id: planId });
+    expect(await count()).toBe(3);
+  });
 
   it('where the project allows no sandbox and the floor requires one is refused, or rejected', async () => {
     await service.services.config.set('acme', 'org', 'sandbox.strategy', 'none');

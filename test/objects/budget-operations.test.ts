@@ -110,6 +110,28 @@ describe('the budget of a session that was created with a cap', () => {
   });
 });
 
+describe('a session that may spend nothing', () => {
+  it('takes plans and runs what is free in them; what costs something waits with the level, the cap and what is spent as data', async () => {
+    const person = await newOrg();
+    const sessionId = newName('s');
+    await call(person, 'session.create', { session_id: sessionId, max_cost: 0 });
+    const free = await addAction(person, {
+      name: `a-${ulid().toLowerCase()}`,
+      execute: [{ id: 'free', call: { tool: 'test/counter', arguments: { label: person.org } } }],
+      apply: 'none',
+    });
+    const used = await call(person, '_cleveragents/plan/use', { action_name: free, automation_profile: 'auto', session_id: sessionId });
+    expect((await until(person, used.plan_id, isTerminal)).plan.state).toBe('applied');
+    expect(performed(person.org).map(({ tool }) => tool)).toEqual(['test/counter']);
+
+    const planId = await startIn(person, sessionId, priced(person.org, 1));
+    const waiting = await until(person, planId, isSettled);
+    const limit = onlyPending(waiting);
+    expect(limit.reason).toMatch(/^Budget cap exceeded: \$0\.10 > \$0\.00\. Remediation: raise the budget of the session/);
+    expect(performed(person.org)).toHaveLength(1);
+  });
+});
+
 describe('the budget of the org', () => {
   it('warns once in the org log, for the session and for the org', async () => {
     const person = await newOrg();

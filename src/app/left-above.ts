@@ -3,7 +3,7 @@ import type { PublicPlan } from '../core/plan/snapshot.ts';
 import { type BudgetRef, StorageUnavailable } from './ports.ts';
 import type { Services } from './services.ts';
 
-/** What can still be handed out at the levels above a plan, in micro-USD; only those that have a cap. */
+/** What is not spent yet at the levels above a plan, in micro-USD; only those that have a cap. */
 export interface LeftAbove {
   readonly session?: number;
   readonly org?: number;
@@ -26,7 +26,8 @@ export async function leftAbove({ org, sessionId, terminal }: PublicPlan, servic
 async function leftAt(org: string, ref: BudgetRef, { budgets, clock }: Services): Promise<number | null> {
   try {
     const { caps } = await budgets.node(org, ref).show(dayOf(clock.nowMs()));
-    const left = caps.flatMap(({ remainingMicroUsd }) => remainingMicroUsd ?? []);
+    // What is leased and not charged is somebody's only until somebody else needs it.
+    const left = caps.flatMap(({ capMicroUsd, spentMicroUsd }) => (capMicroUsd === null ? [] : [Math.max(0, capMicroUsd - spentMicroUsd)]));
     return left.length === 0 ? null : Math.min(...left);
   } catch (cause) {
     if (cause instanceof StorageUnavailable) return null;

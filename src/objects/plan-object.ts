@@ -66,12 +66,18 @@ const WORK_MS = 10_000;
 const WATCHDOG_MS = 5_000;
 
 const FLUSH_RETRY_MS = 5_000;
+
+/** While the loop runs the leases are looked at so often. */
+const RESTING_MS = 2_000;
 const FLUSH_BATCH = 200;
 
-/** A batch whose calls are refused one after the other by a budget above needs a round each; a plan that is outrun by others gives up. */
-const MAX_MONEY_ROUNDS = 64;
+/** A refusal says what is left, so few rounds are needed; a plan that others outrun again and again is told to come back. */
+const MAX_MONEY_ROUNDS = 16;
 
-const ASKED_NOBODY = { refused: null, isUnreachable: false } as const;
+const ASKED_NOBODY = { refused: null, isUnreachable: false, isLimited: null } as const;
+
+/** A plan that is run here tries for so long to reach the budgets above it. */
+const BUSY_MS = 60_000;
 
 type PlanDecision = Pick<Decided, 'result' | 'answer' | 'lack'>;
 
@@ -110,6 +116,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     report: (problem, cause) => this.report(problem, cause),
   });
   private isWorking = false;
+  /** Since when the loop asks for money and nobody answers. */
+  private busySinceMs: number | null = null;
   /** The loop is left alone until then, whatever the state says is due. Somebody's command ends the pause. */
   private pausedUntilMs = 0;
   private flushing: Promise<void> | null = null;
@@ -268,6 +276,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   override async alarm(): Promise<void> {
     if (this.isWorking || this.current === null) return;
     this.isWorking = true;
+    // A long call must not keep money that it does not use, nor what was charged to itself.
+    const resting = setInterval(() => this.leases.rest(), RESTING_MS);
     try {
       await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
       this.leases.sweep();
@@ -279,6 +289,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     } catch (cause) {
       this.report('the plan loop failed', cause);
     } finally {
+      clearInterval(resting);
       this.isWorking = false;
       await this.rearm();
     }
@@ -294,27 +305,36 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
    */
   execute(command: Command): Result<null, Refusal> {
     const decided = this.commit(command, ASKED_NOBODY, []);
-    return decided.lack === undefined ? decided.result : this.commit(command, { refused: null, isUnreachable: true }, []).result;
+    return decided.lack === undefined ? decided.result : this.commit(command, { ...ASKED_NOBODY, isUnreachable: true }, []).result;
   }
 
   async executeWithMoney(command: Command): Promise<Result<null, Refusal>> {
-    return (await this.decideWithMoney(command)).result;
+    const decided = await this.decideWithMoney(command);
+    if (decided.lack === undefined) {
+      this.busySinceMs = null;
+      return decided.result;
+    }
+    this.busySinceMs ??= this.nowMs();
+    // Nobody waits for ever for a budget that does not answer: what is not covered is refused then, and the trail says why.
+    if (this.nowMs() - this.busySinceMs < BUSY_MS) return decided.result;
+    this.busySinceMs = null;
+    return this.execute(command);
   }
 
   /** As often as money has to be asked for: nothing is held while it is, and each time the decision is made anew from the state of that moment. */
   private async decideWithMoney(command: Command): Promise<PlanDecision> {
     let refused: MoneyAbove['refused'] = null;
+    let isLimited: boolean | null = null;
     let tickets: readonly string[] = [];
     for (let round = 1; ; round += 1) {
-      const decided = this.commit(command, { refused, isUnreachable: false }, tickets);
+      const decided = this.commit(command, { refused, isUnreachable: false, isLimited }, tickets);
       this.leases.release(tickets);
       if (decided.lack === undefined || round === MAX_MONEY_ROUNDS) return decided;
       tickets = [];
-      const { needMicroUsd } = decided.lack;
-      if (this.leases.isLimited() === null) {
-        await this.leases.learnLimits();
-        // Nobody answered, and there is nothing else to wait for.
-        if (needMicroUsd === 0 && this.leases.isLimited() === null) return decided;
+      const { needMicroUsd, limits } = decided.lack;
+      if (limits) {
+        isLimited = await this.leases.isLimited();
+        if (isLimited === null) return decided;
       }
       const obtained = needMicroUsd === 0 ? null : await this.leases.obtain(needMicroUsd);
       if (obtained?.kind === 'busy') return decided;
@@ -324,11 +344,11 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   }
 
   /** `tickets`: money that was put aside for this decision. */
-  private commit(command: Command, above: Pick<MoneyAbove, 'refused' | 'isUnreachable'>, tickets: readonly string[]): PlanDecision {
+  private commit(command: Command, above: Omit<MoneyAbove, 'freeMicroUsd'>, tickets: readonly string[]): PlanDecision {
     if (this.damage !== null) return { result: err(damagedLog(this.damage)) };
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
-    const money = { ...above, freeMicroUsd: this.leases.freeMicroUsd(tickets), isLimited: this.leases.isLimited() };
+    const money = { ...above, freeMicroUsd: this.leases.freeMicroUsd(tickets) };
     const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue, money });
     const { rows, plan } = decided;
     if (rows.length === 0 || plan === null) return decided;

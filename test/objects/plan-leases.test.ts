@@ -2,6 +2,8 @@ import { evictDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
+import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
+import { dispatchOperation } from '../../src/app/dispatch.ts';
 import type { BudgetRef } from '../../src/app/ports.ts';
 import { NO_CAPS } from '../../src/core/budget/node-state.ts';
 import type { Principal } from '../../src/core/principal.ts';
@@ -9,6 +11,7 @@ import { objectName } from '../../src/storage/objects.ts';
 import {
   addAction,
   answer,
+  cancel,
   crash,
   isSettled,
   isTerminal,
@@ -21,6 +24,7 @@ import {
   services,
   start,
   stateOf,
+  track,
   until,
 } from './plan-support.ts';
 
@@ -124,3 +128,91 @@ describe('a session with a cap', () => {
     await expect.poll(() => capOf(person, { kind: 'session', id })).toMatchObject({ spentMicroUsd: 0, leasedMicroUsd: 0 });
   });
 });
+
+describe('a plan that rests or goes away', () => {
+  it('that has failed for now gives back its lease, and those above know what it spent', async () => {
+    const person = await newOrg();
+    const id = session();
+    await nodeOf(person, { kind: 'session', id }).setCaps({ ...NO_CAPS, total: 1_000_000 }, { mayLoosen: true });
+    const planId = await startIn(person, id, [
+      { call: priced(person.org, 0) },
+      { call: { tool: 'test/fail_permanent', arguments: { label: person.org } } },
+    ]);
+    await until(person, planId, (snapshot) => snapshot.plan.state === 'errored');
+    await expect
+      .poll(() => capOf(person, { kind: 'session', id }))
+      .toMatchObject({ spentMicroUsd: 100_000, leasedMicroUsd: 0, remainingMicroUsd: 900_000 });
+  });
+
+  it('whose executor is outside is shown as spending while it works, is warned about at 90 %, and gives back what it does not use', async () => {
+    const { person, id, authorize } = await openOutside();
+    await nodeOf(person, { kind: 'session', id }).setCaps({ ...NO_CAPS, total: 1_000_000 }, { mayLoosen: true });
+    for (let n = 0; n < 10; n += 1) {
+      const { decision_id, allowed } = await authorize({ cost_usd: 0.092, arguments: { n } });
+      expect(allowed).toBe(true);
+      await settleOutside(person, decision_id);
+    }
+    const view = async () => nodeOf(person, { kind: 'session', id }).show(null);
+    await expect.poll(async () => (await view()).warnings.map(({ window }) => window), { timeout: 20_000 }).toEqual(['total']);
+    await expect
+      .poll(() => capOf(person, { kind: 'session', id }), { timeout: 20_000 })
+      .toMatchObject({ spentMicroUsd: 920_000, leasedMicroUsd: 0 });
+  });
+
+  it('that comes back to a session that it left gets money there, and none of it is counted in the other', async () => {
+    const { person, id, planId, authorize, associate } = await openOutside();
+    const other = session();
+    for (const at of [id, other, id, other, id]) {
+      await associate(at);
+      const { allowed, decision_id } = await authorize({ cost_usd: 0.1, arguments: { at } });
+      expect(allowed, at).toBe(true);
+      await settleOutside(person, decision_id, 'not_dispatched');
+    }
+    const { allowed } = await authorize({ cost_usd: 0.3, arguments: { last: true } });
+    expect(allowed).toBe(true);
+    await cancel(person, planId);
+    await expect
+      .poll(() => capOf(person, { kind: 'session', id: other }), { timeout: 20_000 })
+      .toMatchObject({ spentMicroUsd: 0, leasedMicroUsd: 0 });
+  });
+
+  it('has to know every price from the moment on at which a cap above it is set', async () => {
+    const { person, id, authorize } = await openOutside();
+    const unpriced = async (n: number) => (await authorize({ tool_name: 'own.model', arguments: { n } })).allowed;
+    expect(await unpriced(1)).toBe(true);
+    await nodeOf(person, { kind: 'session', id }).setCaps({ ...NO_CAPS, total: 1_000_000 }, { mayLoosen: true });
+    expect(await unpriced(2)).toBe(false);
+    await nodeOf(person, { kind: 'session', id }).setCaps(NO_CAPS, { mayLoosen: true });
+    expect(await unpriced(3)).toBe(true);
+    await nodeOf(person, { kind: 'org' }).setCaps({ ...NO_CAPS, daily: 1_000_000 }, { mayLoosen: true });
+    expect(await unpriced(4)).toBe(false);
+  });
+});
+
+async function openOutside() {
+  const person = await newOrg();
+  const id = session();
+  const planId = ulid();
+  await call(person, '_cleveragents/guard/configure', { plan_id: planId, automation_profile: 'full-auto', session_id: id });
+  track(person, planId);
+  return {
+    person,
+    id,
+    planId,
+    authorize: (rest: Omit<ParamsInputOf<'_cleveragents/guard/authorize'>, 'plan_id' | 'tool_name'> & { tool_name?: string }) =>
+      call(person, '_cleveragents/guard/authorize', { plan_id: planId, tool_name: 'own.tool', is_write: false, ...rest }),
+    associate: (sessionId: string) =>
+      call(person, '_cleveragents/guard/associate_plan_with_session', { plan_id: planId, session_id: sessionId }),
+  };
+}
+
+const settleOutside = (person: Principal, decisionId: string, outcome: 'succeeded' | 'not_dispatched' = 'succeeded') =>
+  call(person, '_cleveragents/guard/settle', { decision_id: decisionId, outcome });
+
+async function call<N extends OperationName>(principal: Principal, name: N, params: ParamsInputOf<N>): Promise<ResultOf<N>> {
+  const found = findOperation(name);
+  if (found === null) throw new Error(`no operation ${name}`);
+  const result = await dispatchOperation(found, params, { principal, idempotencyKey: null }, services);
+  if (!result.ok) throw new Error(`${name}: ${JSON.stringify(result.error)}`);
+  return result.value as unknown as ResultOf<N>;
+}

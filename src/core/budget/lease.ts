@@ -100,6 +100,13 @@ export function returnLease(lease: LeaseState, nowMs: number): LeaseStep {
   return finish(draft);
 }
 
+/** Tells the parent what was charged since it heard last, and keeps what is unused: so it can show and warn while the plan works. */
+export function reportLease(lease: LeaseState, nowMs: number): LeaseStep {
+  const draft = begin(lease, nowMs);
+  for (const day of daysOf(draft)) if (rowOf(draft, day).phase === 'open') tell(draft, day);
+  return finish(draft);
+}
+
 /** The parent has acknowledged `close`. */
 export function leaseClosed(lease: LeaseState, close: Close, nowMs: number): LeaseStep {
   const draft = begin(lease, nowMs);
@@ -125,6 +132,11 @@ export function sweepLease(lease: LeaseState, nowMs: number): LeaseStep {
     else if (phase === 'open' && isUnheard(draft, day)) tell(draft, day);
   }
   return finish(draft);
+}
+
+/** Whether an idle plan has anything to give back or to tell. */
+export function hasToReturn(lease: LeaseState): boolean {
+  return daysOf(lease).some((day) => rowOf(lease, day).phase === 'open' && (freeOn(lease, day) > 0 || isUntold(lease, day)));
 }
 
 /** When `sweepLease` is due, for the host's alarm; null while nothing depends on time. */
@@ -250,8 +262,14 @@ function close(draft: Draft, day: Day): void {
 
 function tell(draft: Draft, day: Day): void {
   const { r, s, v } = leaseCounts(draft, day);
-  const heard = draft.heard.get(day);
-  if (heard?.r !== r || heard.s !== s || heard.v !== v) draft.outputs.push({ kind: 'freed', freed: { day, r, s, v } });
+  if (isUntold(draft, day)) draft.outputs.push({ kind: 'freed', freed: { day, r, s, v } });
+}
+
+/** Whether the parent may know less of a day than there is to know; a day on which nothing happened is none. */
+function isUntold(lease: LeaseState, day: Day): boolean {
+  const { r, s, v } = leaseCounts(lease, day);
+  const heard = lease.heard.get(day);
+  return heard?.r !== r || heard.s !== s || heard.v !== v;
 }
 
 function mergeGrant(draft: Draft, day: Day, g: number): void {

@@ -28,7 +28,7 @@ export interface DecideContext {
 export interface MoneyAbove {
   /** May be reserved today beyond what is reserved already. */
   readonly freeMicroUsd: number;
-  /** It was asked for so much, and this was the answer; anything as large is refused. */
+  /** It was asked for so much, and this was the answer; whatever is more than that leaves is refused. */
   readonly refused: { readonly needMicroUsd: number; readonly refusal: BudgetRefusal } | null;
   /** Nobody could be asked, and the decision cannot wait: what is not covered is refused. */
   readonly isUnreachable: boolean;
@@ -48,6 +48,8 @@ export const NO_LIMIT_ABOVE: MoneyAbove = {
 export interface Lack {
   /** To reserve in all, today. */
   readonly needMicroUsd: number;
+  /** To know whether any cap above is set. */
+  readonly limits: boolean;
 }
 
 /** Values above this size, as canonical JSON, are kept as blobs beside the log. An event's body stays below 64 kB with room for several. */
@@ -77,6 +79,11 @@ export interface Work {
   lack(): Lack | null;
 }
 
+/** What can still be asked for after a refusal: what it says is left at its level, and less than what it was about. */
+function leftAfter({ needMicroUsd, refusal }: NonNullable<MoneyAbove['refused']>, freeMicroUsd: number): number {
+  return Math.max(freeMicroUsd, Math.min(needMicroUsd - 1, refusal.capMicroUsd - refusal.usedMicroUsd));
+}
+
 /** The plan itself, where no person or agent is behind an event. */
 export const SYSTEM: ActorRef = { kind: 'system', id: 'plan' };
 
@@ -89,7 +96,8 @@ export function beginWork(
   const { sha256, now: at, money } = context;
   const today = dayOfInstant(at);
   const usedBefore = plan === null ? 0 : usedOn(plan.ledger, today);
-  let lackMicroUsd: number | null = null;
+  let lackMicroUsd = 0;
+  let lacksLimits = false;
   const rows: LogRow[] = [];
   const blobs = new Map<string, Uint8Array>();
   let current = plan;
@@ -135,16 +143,16 @@ export function beginWork(
       const needMicroUsd = usedNow - usedBefore + costMicroUsd;
       if (needMicroUsd <= money.freeMicroUsd) return null;
       const { refused } = money;
-      if (refused !== null && needMicroUsd >= refused.needMicroUsd) return { kind: 'exceeded', ...refused.refusal };
+      if (refused !== null && needMicroUsd > leftAfter(refused, money.freeMicroUsd)) return { kind: 'exceeded', ...refused.refusal };
       if (money.isUnreachable) return { kind: 'unreachable' };
-      lackMicroUsd = Math.max(lackMicroUsd ?? 0, needMicroUsd);
+      lackMicroUsd = Math.max(lackMicroUsd, needMicroUsd);
       return null;
     },
     isLimitedAbove: () => {
-      if (money.isLimited === null && !money.isUnreachable) lackMicroUsd ??= 0;
+      if (money.isLimited === null && !money.isUnreachable) lacksLimits = true;
       return money.isLimited ?? true;
     },
-    lack: () => (lackMicroUsd === null ? null : { needMicroUsd: lackMicroUsd }),
+    lack: () => (lackMicroUsd === 0 && !lacksLimits ? null : { needMicroUsd: lackMicroUsd, limits: lacksLimits }),
   };
 }
 

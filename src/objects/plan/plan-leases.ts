@@ -3,10 +3,12 @@ import {
   askAnswered,
   authorize,
   freedHeard,
+  hasToReturn,
   leaseClosed,
   ledgerChanged,
   nextLeaseSweepMs,
   recalled,
+  reportLease,
   returnLease,
   sweepLease,
 } from '../../core/budget/lease.ts';
@@ -22,6 +24,7 @@ import {
   type AskAnswer,
   type BudgetRefusal,
   type LeaseRow,
+  REPEAT_MS,
   type Recall,
   type RecallReply,
   TIMEOUT_MS,
@@ -59,11 +62,14 @@ interface Held {
 
 type TicketOutcome = Extract<LeaseOutput, { readonly kind: 'ready' | 'refused' | 'busy' }>;
 
-/** Whether any cap above is set is looked up again after this; a cap that is set meanwhile refuses by itself. */
-const LIMITS_KNOWN_MS = 30_000;
+/** A plan that has decided nothing for so long is idle: it gives back what it does not use. */
+const IDLE_MS = 2_000;
 
-/** A session in which the plan is no more: nothing of its money was used or will be. */
-const LEFT: LedgerView = { days: new Map(), ended: true };
+/** While it works it tells at most so often what was charged, so that those above can show it and warn. */
+const TELL_MS = 1_000;
+
+/** A session in which the plan is no more: it has spent nothing there, and gives back everything. It may come back. */
+const LEFT: LedgerView = { days: new Map(), ended: false };
 
 /**
  * A plan's leases: with its session, and with everything under its profile where that is limited (design section 10).
@@ -79,12 +85,16 @@ export class PlanLeases {
   private ticketCount = 0;
   private plan: Plan | null = null;
   private dueMs: number | null = null;
-  private limits: { readonly key: string; readonly isLimited: boolean; readonly untilMs: number } | null = null;
+  private usedMs: number;
+  private toldMs = 0;
+  /** When giving back was tried last; a parent that does not answer is not asked all the time. */
+  private returnedMs = 0;
 
   constructor(parts: PlanLeasesParts, plan: Plan | null) {
     this.parts = parts;
     this.store = new LeaseStore(parts.sql);
     this.plan = plan;
+    this.usedMs = parts.nowMs();
     if (plan === null) return;
     for (const [key, rows] of this.store.load()) this.open(plan, refOf(key), rows);
     for (const ref of parentsOf(plan)) if (!this.leases.has(keyOf(ref))) this.open(plan, ref, []);
@@ -98,23 +108,17 @@ export class PlanLeases {
     return Math.min(...parentsOf(this.plan).map((ref) => freeOf(this.leases.get(keyOf(ref))?.state, today, tickets)));
   }
 
-  /** Null: not known now. */
-  isLimited(): boolean | null {
-    const { plan, limits } = this;
-    return plan !== null && limits?.key === plan.sessionId && this.parts.nowMs() < limits.untilMs ? limits.isLimited : null;
-  }
-
-  /** Finds out whether any cap above is set; leaves it unknown where nobody answers. */
-  async learnLimits(): Promise<void> {
+  /** Whether any cap above is set, at this moment: one that was set a moment ago has to count. Null: nobody answers. */
+  async isLimited(): Promise<boolean | null> {
     const { plan } = this;
-    if (plan === null) return;
+    if (plan === null) return null;
     const nodes: readonly BudgetRef[] = [{ kind: 'session', id: plan.sessionId }, { kind: 'org' }];
     try {
       const views = await Promise.all(nodes.map((ref) => this.parts.parent(plan.org, ref).show(null)));
-      const isLimited = views.some(({ caps }) => caps.some(({ capMicroUsd }) => capMicroUsd !== null));
-      this.limits = { key: plan.sessionId, isLimited, untilMs: this.parts.nowMs() + LIMITS_KNOWN_MS };
+      return views.some(({ caps }) => caps.some(({ capMicroUsd }) => capMicroUsd !== null));
     } catch (cause) {
       this.parts.report('the budgets above the plan could not be read', cause);
+      return null;
     }
   }
 
@@ -155,12 +159,14 @@ export class PlanLeases {
   follow(plan: Plan, tickets: readonly string[]): FollowingSteps {
     for (const ref of parentsOf(plan)) if (!this.leases.has(keyOf(ref))) this.open(plan, ref, []);
     const nowMs = this.parts.nowMs();
+    const tells = nowMs - this.toldMs >= TELL_MS;
+    if (tells) this.toldMs = nowMs;
+    this.usedMs = nowMs;
     return [...this.leases.values()].map((lease) => {
       const followed = ledgerChanged(lease.state, viewOf(plan, lease.key), tickets, nowMs);
-      if (plan.state !== 'waiting') return { lease, step: followed };
-      const returned = returnLease(followed.lease, nowMs);
-      const changes = new Map([...followed.changes, ...returned.changes]);
-      return { lease, step: { lease: returned.lease, changes, outputs: [...followed.outputs, ...returned.outputs] } };
+      if (RESTING.has(plan.state) || !isParentOf(plan, lease.key))
+        return { lease, step: then(followed, returnLease(followed.lease, nowMs)) };
+      return { lease, step: tells ? then(followed, reportLease(followed.lease, nowMs)) : followed };
     });
   }
 
@@ -192,9 +198,22 @@ export class PlanLeases {
   sweep(): void {
     this.dueMs = null;
     for (const lease of this.leases.values()) this.run(lease, sweepLease);
+    this.rest();
+  }
+
+  /** Time has passed in which nothing was decided: what is unused goes back, and those above hear what was charged. */
+  rest(): void {
+    const nowMs = this.parts.nowMs();
+    if (nowMs < this.idleAtMs()) return;
+    this.returnedMs = nowMs;
+    for (const lease of this.leases.values()) if (hasToReturn(lease.state)) this.run(lease, returnLease);
   }
 
   /* ---------------------------------------------------------------- inside */
+
+  private idleAtMs(): number {
+    return Math.max(this.usedMs + IDLE_MS, this.returnedMs + REPEAT_MS);
+  }
 
   private open(plan: Plan, ref: BudgetRef, rows: readonly LeaseRow[]): Held {
     const key = keyOf(ref);
@@ -213,7 +232,11 @@ export class PlanLeases {
   }
 
   private run(lease: Held, make: (state: LeaseState, nowMs: number) => LeaseStep): readonly LeaseOutput[] {
-    const step = make(lease.state, this.parts.nowMs());
+    const nowMs = this.parts.nowMs();
+    const made = make(lease.state, nowMs);
+    // What comes late from a session that the plan has left goes back at once.
+    const isLeft = this.plan !== null && !isParentOf(this.plan, lease.key);
+    const step = isLeft ? then(made, returnLease(made.lease, nowMs)) : made;
     if (step.changes.size > 0) this.parts.transact(() => this.store.write(lease.key, step.changes));
     lease.state = step.lease;
     this.look();
@@ -225,7 +248,9 @@ export class PlanLeases {
   /** A time that is set stands until it comes, however often something happens before: else it would never come. */
   private look(): void {
     const nowMs = this.parts.nowMs();
-    const due = [...this.leases.values()].flatMap(({ state }) => nextLeaseSweepMs(state, nowMs) ?? []);
+    const leases = [...this.leases.values()];
+    const due = leases.flatMap(({ state }) => nextLeaseSweepMs(state, nowMs) ?? []);
+    if (leases.some(({ state }) => hasToReturn(state))) due.push(this.idleAtMs());
     const next = due.length === 0 ? null : Math.min(...due);
     if (next === null || this.dueMs === null || this.dueMs <= nowMs || next < this.dueMs) this.dueMs = next;
   }
@@ -305,6 +330,22 @@ export class PlanLeases {
   }
 }
 
+/** A plan in one of these does nothing by itself. */
+const RESTING: ReadonlySet<Plan['state']> = new Set(['waiting', 'errored', 'constrained']);
+
+/** Two steps as one: written together, acted on in order. */
+function then(first: LeaseStep, second: LeaseStep): LeaseStep {
+  return {
+    lease: second.lease,
+    changes: new Map([...first.changes, ...second.changes]),
+    outputs: [...first.outputs, ...second.outputs],
+  };
+}
+
+function isParentOf(plan: Plan, key: string): boolean {
+  return parentsOf(plan).some((ref) => keyOf(ref) === key);
+}
+
 /** The session always; all plans under the profile only where they are limited together. */
 function parentsOf({ sessionId, profile, policy }: Plan): readonly BudgetRef[] {
   const session: BudgetRef = { kind: 'session', id: sessionId };
@@ -322,7 +363,7 @@ function refOf(key: string): BudgetRef {
 }
 
 function viewOf(plan: Plan, key: string): LedgerView {
-  if (!parentsOf(plan).some((ref) => keyOf(ref) === key)) return LEFT;
+  if (!isParentOf(plan, key)) return LEFT;
   const days = new Map<Day, { settledMicroUsd: number; reservedMicroUsd: number }>();
   for (const { day, chargedMicroUsd } of plan.ledger.days) days.set(day, { settledMicroUsd: chargedMicroUsd, reservedMicroUsd: 0 });
   for (const { day, amountMicroUsd } of plan.ledger.reservations) {

@@ -177,17 +177,17 @@ function judgeGate(plan: Plan, rulings: readonly Ruling[]) {
 
 /** The guards, and for those calls that would run now and cost something also the budgets above the plan. */
 function ruleWithMoney(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
-  const rulings = rule(work, calls, start, NOTHING_RUNS);
+  const rulings = rule(work, calls, start, () => false);
   const passes = judgeGate(work.plan(), rulings).says === 'proceed';
-  const runs = new Set(rulings.flatMap(({ kind, call }) => (kind === 'ok' && (passes || call.gatePassed) ? [call.id] : [])));
-  const costs = calls.some((call) => call.estimateMicroUsd > 0 && runs.has(call.id));
-  return costs ? rule(work, calls, start, runs) : rulings;
+  // Every call that may run is asked about, whether or not it was allowed without the budgets above: what they refuse makes room in the
+  // plan's own limits for what comes behind. More calls are clean then, never fewer at a higher confidence, so the gate does not open by it.
+  const mayRun = (call: Call): boolean => passes || call.gatePassed;
+  const costs = rulings.some(({ call }) => call.estimateMicroUsd > 0 && mayRun(call));
+  return costs ? rule(work, calls, start, mayRun) : rulings;
 }
 
-const NOTHING_RUNS: ReadonlySet<string> = new Set();
-
 /** Guards for each call in order; what is allowed counts for the next one. */
-function rule(work: Work, calls: readonly Call[], start: BatchStart | null, runs: ReadonlySet<string>): readonly Ruling[] {
+function rule(work: Work, calls: readonly Call[], start: BatchStart | null, mayRun: (call: Call) => boolean): readonly Ruling[] {
   const plan = work.plan();
   const outsideStep = isExternal(plan) ? calls[0]?.step : undefined;
   const facts = factsOf(plan, work.context.now, outsideStep ?? start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
@@ -222,7 +222,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null, runs
         },
       );
     const own = evaluate(null);
-    const above = own.allowed && runs.has(call.id) ? work.refusalAbove(fromAbove + call.estimateMicroUsd) : null;
+    const above = own.allowed && mayRun(call) ? work.refusalAbove(fromAbove + call.estimateMicroUsd) : null;
     // The node above knows nothing yet of the calls of this batch that come before.
     const report =
       above === null ? own : evaluate(above.kind === 'exceeded' ? { ...above, usedMicroUsd: above.usedMicroUsd + fromAbove } : above);
@@ -238,7 +238,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null, runs
       callsInStep += 1;
       callsInInvocation += 1;
       reserved = addMicroUsd(reserved, call.estimateMicroUsd);
-      if (runs.has(call.id)) fromAbove = addMicroUsd(fromAbove, call.estimateMicroUsd);
+      if (mayRun(call)) fromAbove = addMicroUsd(fromAbove, call.estimateMicroUsd);
       return { call, report, kind: 'ok' };
     }
     // An executor outside asks again by itself once the budget above was raised.

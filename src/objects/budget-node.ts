@@ -106,7 +106,7 @@ export abstract class BudgetNodeBase<Env = unknown> extends DurableObject<Env> {
   /* ---------------------------------------------------------------- for those below */
 
   /**
-   * Puts into the org's log that a window is nearly used up: 90 % of its cap is spent, or somebody was refused by it. Once per window and
+   * Puts into the org's log that a window is nearly used up: 90 % of its cap is spent. Once per window and
    * cap; where it fails it comes again, and the same entry twice is one.
    */
   protected abstract recordWarning(name: NodeName, mark: BudgetWarning): Promise<void>;

@@ -165,9 +165,10 @@ describe('a denylisted counter', () => {
     const { plan } = await until(person, planId, isSettled);
     expect(plan.state).toBe('waiting');
     expect(performed(person.org)).toHaveLength(0);
-    // All but the unknown id are about a real approval and stay in the trail, with who tried.
+    // Each stays in the trail, with who tried.
     const refused = await rowsOf(person, planId, 'approval_refused');
     expect(refused.map((row) => row.actor.id)).toEqual([
+      person.keyId,
       person.keyId,
       person.keyId,
       agent.keyId,

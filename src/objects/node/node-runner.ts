@@ -182,7 +182,7 @@ export class NodeRunner {
   /** Commit, then send. Nothing is awaited between the state that was decided from and here. */
   private step(name: NodeName, { state, changes, outputs }: NodeStep): void {
     const { store } = this.parts;
-    const marks = changes.length === 0 ? [] : dueWarnings(state, outputs, store.warnings(), this.parts.nowMs());
+    const marks = changes.length === 0 ? [] : dueWarnings(state, store.warnings(), this.parts.nowMs());
     if (changes.length > 0 || marks.length > 0) {
       try {
         this.parts.transact(() => {

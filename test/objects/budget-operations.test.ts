@@ -40,13 +40,28 @@ async function tryCall<N extends OperationName>(person: Principal, name: N, para
 
 /** `remaining_usd` in the metadata of a task. */
 async function remainingOf(principal: Principal, planId: string): Promise<unknown> {
+  return (await taskOf(principal, planId)).metadata?.[EXTENSION_URI]?.['remaining_usd'];
+}
+
+/** The data parts in which a task asks. */
+async function askedOf(principal: Principal, planId: string): Promise<readonly unknown[]> {
+  const parts = (await taskOf(principal, planId)).status.message?.parts ?? [];
+  return parts.flatMap((part) => (part.data === undefined ? [] : [part.data]));
+}
+
+interface ShownTask {
+  readonly metadata?: Record<string, Record<string, unknown>>;
+  readonly status: { readonly message?: { readonly parts: readonly { readonly data?: unknown }[] } };
+}
+
+async function taskOf(principal: Principal, planId: string): Promise<ShownTask> {
   const got = await runStandard(
     { op: 'get', params: { id: planId, historyLength: 0 } },
     { principal, idempotencyKey: null, version: '1.0', extensionActivated: false, signal: new AbortController().signal },
     services,
   );
   if (!got.ok) throw new Error(JSON.stringify(got.error));
-  return (got.value as { metadata?: Record<string, Record<string, unknown>> }).metadata?.[EXTENSION_URI]?.['remaining_usd'];
+  return got.value as ShownTask;
 }
 
 /** Priced calls cost $0.10 each. */
@@ -71,6 +86,9 @@ describe('the budget of a session that was created with a cap', () => {
     await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length >= 6);
     const limit = onlyPending(await until(person, planId, (snapshot) => snapshot.plan.ledger.reservations.length === 0));
     expect(limit.reason).toMatch(/^Budget cap exceeded: \$0\.60 > \$0\.50\. Remediation: raise the budget of the session/);
+    const asData = { exceeded_level: 'session', limit_field: 'session_budget', limit: 0.5, actual: 0.6, spent: 0.5 };
+    expect((await call(agent, '_cleveragents/plan/status', { plan_id: planId })).pending).toMatchObject([{ details: asData }]);
+    expect(await askedOf(agent, planId)).toMatchObject([{ approval_id: limit.id, kind: 'limit', details: asData }]);
 
     const onSession = { level: 'session', session_id: sessionId } as const;
     const atCap = await eventually(
@@ -128,6 +146,13 @@ describe('a session that may spend nothing', () => {
     const waiting = await until(person, planId, isSettled);
     const limit = onlyPending(waiting);
     expect(limit.reason).toMatch(/^Budget cap exceeded: \$0\.10 > \$0\.00\. Remediation: raise the budget of the session/);
+    expect(limit.subject.details).toEqual({
+      exceeded_level: 'session',
+      limit_field: 'session_budget',
+      limit: 0,
+      actual: 0.1,
+      spent: 0,
+    });
     expect(performed(person.org)).toHaveLength(1);
   });
 });

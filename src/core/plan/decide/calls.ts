@@ -18,6 +18,7 @@ import { SYSTEM, type Work } from '../work.ts';
 import { askForOutside, withDeadline } from './ask-for-outside.ts';
 import { callConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
+import { limitDetails } from './limit-details.ts';
 import { failUnattended, openApproval, shownCalls } from './open-approval.ts';
 
 /** Decides a proposed batch: makes its calls, runs the guards, authorises what fits and opens the approvals for the rest. */
@@ -393,10 +394,11 @@ export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   const joined = takeOverLimit(work, first);
   const calls = [...joined, ...limited.map(({ call }) => call).filter((call) => !joined.some((each) => each.id === call.id))];
   const plan = work.plan();
+  const details = limitDetails(first, limited[0]?.call.estimateMicroUsd ?? 0);
   openApproval(work, {
     kind: 'limit',
     reason: first.reason ?? 'A limit was reached.',
-    subject: { calls: shownCalls(work, calls) },
+    subject: { calls: shownCalls(work, calls), ...(details === null ? {} : { details }) },
     binds: { guard: first.guard, calls: calls.map((call) => [call.id, call.digest]), spent: plan.ledger.settledMicroUsd },
     guard: first.guard,
     callIds: calls.map((call) => call.id),

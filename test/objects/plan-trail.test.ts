@@ -120,6 +120,12 @@ describe('the trail of a plan', () => {
       { result: 'allowed', context: { tool: 'test/counter', step: 2, guards: expect.any(Array) } },
     ]);
     expect(of('plan_cancelled')).toMatchObject([{ actorId: person.keyId, reason: 'enough' }]);
+    // Every entry names the caller, also where the plan or its actor did it by itself.
+    for (const entry of entries) {
+      if (entry.actorKind === 'human') expect([entry.actorId, entry.context['on_behalf_of']]).toEqual([person.keyId, undefined]);
+      else expect(entry.context['on_behalf_of'], entry.eventType).toEqual({ kind: 'human', id: person.keyId, name: person.name });
+    }
+    expect(new Set(of('effect_settled').map((entry) => entry.actorKind))).toEqual(new Set(['system']));
     expect(entries.every((entry) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(entry.at) && /^[0-9a-f]{64}$/.test(entry.hash))).toBe(true);
     expect(entries.map((entry) => entry.at)).toEqual(entries.map((entry) => entry.at).sort());
   });

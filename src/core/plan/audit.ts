@@ -58,7 +58,9 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     reason: reason === null ? null : maskText(reason),
     actor: row.actor,
     // Through JSON, so that members without a value are absent and the entry is what a reader will get.
-    context: maskJson(JSON.parse(JSON.stringify({ ...context, trace_id: row.trace_id })) as JsonObject) as JsonObject,
+    context: maskJson(
+      JSON.parse(JSON.stringify({ ...context, trace_id: row.trace_id, on_behalf_of: row.on_behalf_of })) as JsonObject,
+    ) as JsonObject,
     hash: row.hash,
   });
   switch (row.type) {

@@ -294,6 +294,8 @@ export type PlanEvent = {
     readonly data: EventBodies[T];
     /** Of the request that it came with, else of the one that made the plan. */
     readonly trace_id?: string;
+    /** Of what no person and no agent did by itself: who asked for the plan. */
+    readonly on_behalf_of?: ActorRef;
   };
 }[EventType];
 

@@ -122,6 +122,7 @@ export function beginWork(
         actor,
         data,
         ...traceOf(traceId ?? current?.traceId),
+        ...behalfOf(actor, current),
       } as PlanEvent);
       rows.push(row);
       current = evolve(current, row);
@@ -155,5 +156,9 @@ export function beginWork(
     lack: () => (lackMicroUsd === 0 && !lacksLimits ? null : { needMicroUsd: lackMicroUsd, limits: lacksLimits }),
   };
 }
+
+/** So that every line of the trail leads to a caller, also where the plan itself or its actor is the one who acts. */
+const behalfOf = ({ kind }: ActorRef, plan: Plan | null) =>
+  plan === null || kind === 'human' || kind === 'agent' ? {} : { on_behalf_of: plan.requester };
 
 const traceOf = (traceId: string | undefined) => (traceId === undefined ? {} : { trace_id: traceId });

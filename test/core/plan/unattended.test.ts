@@ -130,6 +130,10 @@ describe('the trail', () => {
     expect(actorOf('decision_made')).toMatchObject({ kind: 'actor', id: 'scripted/steps' });
     expect(actorOf('approval_decided')).toMatchObject({ kind: 'human', id: 'boss' });
     expect(actorOf('plan_applied')).toMatchObject({ kind: 'system' });
+    for (const { actor, context, eventType } of driver.trail) {
+      const isPerson = actor.kind === 'human' || actor.kind === 'agent';
+      expect(context['on_behalf_of'], eventType).toEqual(isPerson ? undefined : driver.plan.requester);
+    }
     expect(driver.trail.map(({ seq }) => seq)).toEqual(driver.trail.map(({ seq }) => seq).toSorted((a, b) => a - b));
     expect(driver.trail.every((entry) => entry.result === 'allowed' || entry.reason !== null)).toBe(true);
   });

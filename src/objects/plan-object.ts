@@ -514,6 +514,16 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const rows = [...this.store.rows(from, FLUSH_BATCH)];
         const last = rows.at(-1);
         if (last === undefined) return;
+        // The cursor goes by what the rows say of themselves: one in another's place would lead it round and round.
+        const misplaced = rows.findIndex((row, at) => row.seq !== from + 1 + at);
+        if (misplaced >= 0) {
+          this.stopDamaged({
+            seq: from + 1 + misplaced,
+            problem: 'changed',
+            detail: `another row stands where row ${from + 1 + misplaced} belongs`,
+          });
+          return;
+        }
         const { index, audit, outcomes } = this.parts();
         const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
         const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);

@@ -184,9 +184,13 @@ export class OrgLogBook {
     try {
       for (;;) {
         const org = this.store.org();
-        const rows = org === null ? [] : [...this.store.rows(this.store.flushedSeq(), FLUSH_BATCH)];
+        const from = this.store.flushedSeq();
+        const rows = org === null ? [] : [...this.store.rows(from, FLUSH_BATCH)];
         const last = rows.at(-1);
         if (org === null || last === undefined) return;
+        // The cursor goes by what the rows say of themselves: one in another's place would lead it round and round.
+        const misplaced = rows.findIndex((row, at) => row.seq !== from + 1 + at);
+        if (misplaced >= 0) throw new Error(`another row stands where row ${from + 1 + misplaced} of the log of the org belongs`);
         await this.host.parts().audit.append(rows.map((row) => auditRowOf(org, row)));
         // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
         const isDue = rows.some((row) => row.type !== 'plan_head') || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;

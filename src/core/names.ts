@@ -43,20 +43,28 @@ export function matchesPattern(pattern: string, name: string): boolean {
   return p === pattern.length;
 }
 
-/** `matchesPattern` after folding both sides: what a denylist uses. */
+/** `matchesPattern` between the forms for denial of both sides: what a denylist uses. */
 export function matchesFolded(pattern: string, name: string): boolean {
-  return matchesAnyFolded(pattern, [foldName(name)]);
+  return matchesAnyFolded(pattern, [foldForDenial(name)]);
 }
 
-/** `matchesFolded` against several names that are folded already: a call folds its names once, not once per entry. */
+/** `matchesFolded` against several names that are in their form for denial already: a call folds its names once, not once per entry. */
 export function matchesAnyFolded(pattern: string, foldedNames: readonly string[]): boolean {
-  const folded = foldName(pattern);
+  const folded = foldForDenial(pattern);
   // An entry that folds to nothing would match nothing or everything by accident; saving refuses it, comparing ignores it.
   return folded !== '' && foldedNames.some((name) => matchesPattern(folded, name));
 }
 
 /**
- * The form in which names are compared for denial: compatibility forms unified (full-width letters), marks, spaces, controls and
+ * The form in which a name and an entry that denies it are compared: folded, and with one separator, since callers write the namespace of
+ * one and the same tool as `ns/name`, `ns.name` or `ns:name`. Apart from that `.` stands for itself alone.
+ */
+export function foldForDenial(name: string): string {
+  return foldName(name).replaceAll(/[/:]/g, '.');
+}
+
+/**
+ * The name without its disguise: compatibility forms unified (full-width letters), marks, spaces, controls and
  * invisible characters dropped, letters of other scripts that look Latin replaced, lower case.
  */
 export function foldName(name: string): string {

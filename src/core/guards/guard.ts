@@ -169,7 +169,7 @@ export interface GuardedCall extends GuardRequest {
   readonly shownName: string;
   /** Every name under which lists find the tool: canonical, aliases, as called. Empty when there is no usable name. */
   readonly names: readonly string[];
-  /** The same names, folded for comparison with denying entries. */
+  /** The same names in the form in which they are compared with denying entries. */
   readonly foldedNames: readonly string[];
   /** The one name on which allowlists decide: canonical, or as called for a caller's own tool. Null when there is none. */
   readonly canonicalName: string | null;

@@ -1,5 +1,5 @@
 import type { GuardPolicy } from '../guard-policy.ts';
-import { foldName, isToolName } from '../names.ts';
+import { foldForDenial, isToolName } from '../names.ts';
 import { riskierOf } from '../tool.ts';
 import { actorCallsGuard } from './actor-calls.ts';
 import { allowlistGuard } from './allowlist.ts';
@@ -129,7 +129,7 @@ function resolveCall(request: GuardRequest): GuardedCall {
     ...request,
     shownName: typeof toolName === 'string' ? toolName : describe(toolName),
     names: [...names],
-    foldedNames: [...names].map(foldName),
+    foldedNames: [...names].map(foldForDenial),
     canonicalName: spec?.name ?? own,
     effectiveClass: request.riskClass === null ? ownClass : riskierOf(ownClass, request.riskClass),
     skillCategory: request.skillCategory ?? spec?.skillCategory ?? null,

@@ -179,6 +179,32 @@ describe('denylist', () => {
     },
   );
 
+  it.each([
+    ['shell', 'my_shell'],
+    ['shell', 'shell_exec'],
+    ['shell_*', 'my_shell_exec'],
+    ['*_shell', 'my_shell_exec'],
+    ['db.read', 'db.readAll'],
+    ['db.read', 'dbxread'],
+  ])('stands for whole names: %s does not deny %s', (entry, called) => {
+    const asked = requestOf(called, { unknownTools: 'accept' });
+    expect(report(deny(entry), asked).allowed).toBe(true);
+    expect(report(deny(called), asked).guard, 'the same call is denied by its own name').toBe('denylist');
+  });
+
+  it.each([
+    ['test/counter', 'test.counter'],
+    ['test.counter', 'test/counter'],
+    ['fs/delete', 'fs:delete'],
+    ['fs/*', 'fs.delete'],
+  ])("of a caller's own tools %s denies %s, which is the same tool in another spelling", (entry, called) => {
+    expect(report(deny(entry), requestOf(called, { unknownTools: 'accept' })).guard).toBe('denylist');
+  });
+
+  it('leaves the spelling to an allowlist, which compares exactly', () => {
+    expect(report(allow('test/counter'), requestOf('test.counter', { unknownTools: 'accept' })).guard).toBe('allowlist');
+  });
+
   it('wins over an allowlist that names the tool', () => {
     expect(first({ ...deny('read_file'), ...allow('read_file') })?.guard).toBe('denylist');
   });

@@ -100,7 +100,29 @@ describe('folding for denial', () => {
     expect(foldName(disguised)).toBe(plain);
   });
 
-  it.each(['fs..delete', 'fs/delete', '__proto__', 'constructor', 'fs.deleted', 'fs-delete'])('does not take %s for fs.delete', (other) => {
+  it.each([
+    ['fs.delete', 'fs/delete'],
+    ['fs/delete', 'fs.delete'],
+    ['fs:delete', 'fs.delete'],
+    ['fs/delete', 'FS\uff1aDelete'],
+    ['srv:ns/name', 'srv.ns.name'],
+    ['test/*', 'test.counter'],
+    ['*.delete', 'fs/delete'],
+  ])('takes the separators of a namespace for one another: %s denies %s', (entry, called) => {
+    expect(matchesFolded(entry, called)).toBe(true);
+  });
+
+  it.each([
+    ['fs.delete', 'fsxdelete'],
+    ['fs/delete', 'fs_delete'],
+    ['fs/delete', 'fsdelete'],
+    ['fs/*', 'myfs.delete'],
+    ['delete', 'fs.delete'],
+  ])('and for nothing else: %s does not deny %s', (entry, called) => {
+    expect(matchesFolded(entry, called)).toBe(false);
+  });
+
+  it.each(['fs..delete', '__proto__', 'constructor', 'fs.deleted', 'fs-delete'])('does not take %s for fs.delete', (other) => {
     expect(matchesFolded('fs.delete', other)).toBe(false);
   });
 

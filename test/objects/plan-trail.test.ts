@@ -1,7 +1,9 @@
 import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, it } from 'vitest';
+import { guardHandlers } from '../../src/app/handlers/guard-handlers.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
 import {
+  addAction,
   answer,
   auditOf,
   cancel,
@@ -11,7 +13,10 @@ import {
   newOrg,
   onlyPending,
   pendingOf,
+  performed,
   planOf,
+  services,
+  start,
   startSteps,
   stubOf,
   until,
@@ -150,6 +155,34 @@ describe('the trail of a plan', () => {
       expect.stringContaining('path'),
     ]);
   });
+});
+
+describe('a message that calls a tool by something that is no name', () => {
+  it.each(['fs..delete', '__proto__', 'test/counter\u200b', 'test\u2044counter', '.', 'constructor'])(
+    'of %j runs nothing, and is one refused entry of the guard for names',
+    async (named) => {
+      const person = await newOrg();
+      const actionName = await addAction(person, { name: `a-${person.org}`, actor: 'scripted/commands', apply: 'none' });
+      const { plan } = await start(person, {
+        actionName,
+        automationProfile: 'auto',
+        input: `call ${named} {"label": "${person.org}"}`,
+      });
+      await until(person, plan.id, isSettled);
+      const denied = async () => (await auditOf(person, plan.id)).filter((entry) => entry.context['call_id'] !== undefined);
+      await expect
+        .poll(denied)
+        .toMatchObject([{ eventType: 'tool_blocked', guardName: 'tool', result: 'denied', context: { tool: named } }]);
+      expect(performed(person.org)).toEqual([]);
+      const shown = await guardHandlers['_cleveragents/plan/guard/audit'](
+        { plan_id: plan.id, limit: 100 },
+        { principal: person, idempotencyKey: null },
+        services,
+      );
+      // The call, and the plan that ended by it.
+      expect(shown).toMatchObject({ ok: true, value: { denied_count: 2 } });
+    },
+  );
 });
 
 function replaceRow(rows: readonly LogRow[], index: number, change: (row: LogRow) => object): LogRow[] {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.ts';
 import { exceedsDepth } from '../../core/json.ts';
-import { isToolName } from '../../core/names.ts';
+import { MAX_TOOL_NAME_LENGTH } from '../../core/names.ts';
 
 /**
  * The command language of `scripted/commands`: one command in a line (docs/commands.md).
@@ -94,7 +94,7 @@ export function describeCommand(command: Command): string {
     case 'search':
       return `search ${quote(command.query)}`;
     case 'call':
-      return `call ${command.tool}`;
+      return clip(`call ${command.tool}`);
     case 'say':
     case 'ask':
       return `${command.kind} ${quote(command.text)}`;
@@ -179,7 +179,9 @@ function moveCommand(rest: string): Read {
 
 function callCommand(rest: string, block: Block | null): Read {
   const [, tool = '', inline = ''] = /^(\S*)\s*(.*)$/s.exec(rest) ?? [];
-  if (!isToolName(tool)) return { problem: 'write: call TOOL {"name": "value"}' };
+  // A call that names its tool badly is still a call: the guards refuse it, and the trail has it. One that names none is not.
+  const isNameless = tool === '' || tool.startsWith('{') || tool.length > MAX_TOOL_NAME_LENGTH;
+  if (isNameless) return { problem: 'write: call TOOL {"name": "value"}' };
   const usesBlock = inline === '' && block !== null;
   const json = usesBlock ? block.content : inline;
   const args = json.trim() === '' ? {} : parseJson(json);

@@ -40,6 +40,9 @@ describe('one line', () => {
     ['move a to b/c', { kind: 'move', from: 'a', to: 'b/c' }],
     ['mv "a to b" to "c d"', { kind: 'move', from: 'a to b', to: 'c d' }],
     ['call counter', { kind: 'call', tool: 'counter', arguments: {} }],
+    ['call fs..delete {"a": 1}', { kind: 'call', tool: 'fs..delete', arguments: { a: 1 } }],
+    ['call __proto__ {}', { kind: 'call', tool: '__proto__', arguments: {} }],
+    ['call fs.delete\u200b {}', { kind: 'call', tool: 'fs.delete\u200b', arguments: {} }],
     [
       'call ns/tool {"a": [1, "}"], "__proto__": 1}',
       { kind: 'call', tool: 'ns/tool', arguments: JSON.parse('{"a":[1,"}"],"__proto__":1}') },
@@ -68,7 +71,9 @@ describe('one line', () => {
     ['call two words', 'what follows \'two\' must be a JSON object: call TOOL {"name": "value"}'],
     ['call t [1]', 'what follows \'t\' must be a JSON object: call TOOL {"name": "value"}'],
     [`call t {"a":${'['.repeat(100)}${']'.repeat(100)}}`, 'what follows \'t\' must be a JSON object: call TOOL {"name": "value"}'],
-    ['call bad!name {}', 'write: call TOOL {"name": "value"}'],
+    ['call {"a": 1}', 'write: call TOOL {"name": "value"}'],
+    [`call ${'b!'.repeat(65)} {}`, 'write: call TOOL {"name": "value"}'],
+    ['call bad!name and so on', 'what follows \'bad!name\' must be a JSON object: call TOOL {"name": "value"}'],
     ['help me', 'write: help'],
   ])('%s is a problem with a hint', (line, hint) =>
     expect(parseCommands(line)).toEqual({ commands: [], problems: [{ line: 1, text: line, hint }] }),

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { commandOfWord, type HaltChange, newestWords, nextWord, unheard } from '../../src/core/halt-word.ts';
 import { HALT_LEVELS, type HaltLevel, type HaltWord, haltOf } from '../../src/core/plan/plan.ts';
-import { OPERATOR, PlanDriver } from './plan/plan-driver.ts';
+import { createCommand, OPERATOR, PlanDriver } from './plan/plan-driver.ts';
 
 const change = (reason: string | null): HaltChange => ({ reason, by: OPERATOR.actor, at: '2026-11-30T12:00:00.000Z' });
 
@@ -48,7 +48,7 @@ describe('the word of a node', () => {
         const again = doubled % 2 === 0 ? told : [...told, ...told];
         const order = again.map((word) => ({ word, at: pick() })).toSorted((a, b) => a.at - b.at);
         const driver = PlanDriver.make({ profile: 'manual' }, {});
-        for (const { word } of order) expect(driver.do(commandOfWord(word)).ok).toBe(true);
+        for (const { word } of order) expect(driver.do(commandOfWord(word, driver.plan.sessionId)).ok).toBe(true);
         for (const level of HALT_LEVELS) {
           const heard = driver.plan.halts.find((each) => each.level === level);
           const last = newest.find((each) => each.level === level);
@@ -59,6 +59,71 @@ describe('the word of a node', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('of two sessions and moves between them, in any order and late, ends in the word of the session that the plan is in', () => {
+    const words = {
+      s1: fc.array(fc.boolean(), { maxLength: 5 }).map((history) => wordsAfter('session', history)),
+      s2: fc.array(fc.boolean(), { maxLength: 5 }).map((history) => wordsAfter('session', history)),
+    };
+    const acts = fc.array(fc.oneof(fc.constant('move' as const), fc.record({ of: fc.constantFrom('s1', 's2'), at: fc.nat() })), {
+      maxLength: 20,
+    });
+    void fc.assert(
+      fc.property(fc.record(words), acts, acts, (said, before, late) => {
+        const driver = new PlanDriver();
+        expect(driver.do({ ...createCommand({ profile: 'full-auto', project: null, apply: 'none' }), external: true }).ok).toBe(true);
+        const tell = ({ of, at }: { readonly of: 's1' | 's2'; readonly at: number }): void => {
+          const word = said[of][at % Math.max(1, said[of].length)];
+          if (word !== undefined) expect(driver.do(commandOfWord(word, of)).ok).toBe(true);
+        };
+        const move = (): void => {
+          const sessionId = driver.plan.sessionId === 's1' ? 's2' : 's1';
+          expect(driver.do({ type: 'associate', by: OPERATOR.actor, sessionId }).ok).toBe(true);
+        };
+        for (const act of before) act === 'move' ? move() : tell(act);
+        // What the plan reads before it acts.
+        const here = driver.plan.sessionId as 's1' | 's2';
+        const newest = said[here].at(-1);
+        for (const word of unheard(driver.plan.halts, newest === undefined ? [] : [newest])) driver.do(commandOfWord(word, here));
+        const wasHeard = driver.plan.halts.length > 0;
+        expect(haltOf(driver.plan)?.reason ?? null).toBe(newest?.reason ?? null);
+        const rows = driver.rows.length;
+        for (const act of late) if (act !== 'move' && (act.of !== here || wasHeard)) tell(act);
+        expect(haltOf(driver.plan)?.reason ?? null).toBe(newest?.reason ?? null);
+        expect(driver.rows).toHaveLength(rows);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('of a session holds for a plan whatever another session had said before it was moved', () => {
+    const driver = new PlanDriver();
+    driver.do({ ...createCommand({ profile: 'full-auto', project: null, apply: 'none' }), external: true });
+    const tell = (word: HaltWord | undefined, of: string) => word !== undefined && driver.do(commandOfWord(word, of));
+    const left = wordsAfter('session', [true, false, true]);
+    const [first] = wordsAfter('session', [true]);
+    tell(left[0], 's1');
+    tell(left[1], 's1');
+    driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 's2' });
+    tell(first, 's2');
+    expect(haltOf(driver.plan)).toMatchObject({ level: 'session', epoch: 1 });
+    tell(left[2], 's1');
+    expect(haltOf(driver.plan)?.epoch).toBe(1);
+    driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 'constructor' });
+    expect(haltOf(driver.plan)).toBeNull();
+    driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 's2' });
+    expect(haltOf(driver.plan)?.epoch).toBe(1);
+    expect(driver.trail.filter(({ guardName }) => guardName === 'halt').map(({ context }) => context['session_id'])).toEqual(['s1', 's1', 's2']);
+  });
+
+  it('never holds a secret, whatever the reason was', () => {
+    const secret = `sk-${'a1'.repeat(12)}`;
+    expect(nextWord(null, 'org', change(`leaked ${secret} twice`))?.reason).toBe('leaked [masked] twice');
+    const driver = PlanDriver.make({ profile: 'manual' }, {});
+    driver.halt(`leaked ${secret} twice`);
+    expect(JSON.stringify(driver.rows)).not.toContain(secret);
+    expect(haltOf(driver.plan)?.reason).toBe('leaked [masked] twice');
   });
 
   it('that is read at a wake is recorded if it is newer, and a clearing only of what was heard as set', () => {

@@ -362,6 +362,41 @@ describe('a plan whose executor is outside', () => {
     await call(person, '_cleveragents/plan/cancel', { plan_id: planId });
   });
 
+  it('that was moved hears its new session although the one before has said more, and nothing of that one any more', async () => {
+    const { person, agent, planId, authorize } = await open('first');
+    const move = (session: string) =>
+      call(agent, '_cleveragents/guard/associate_plan_with_session', { plan_id: planId, session_id: session });
+    const halt = (session: string, reason: string) => call(person, '_cleveragents/halt/set', { level: 'session', session_id: session, reason });
+    const shown = () => call(person, '_cleveragents/halt/show', { level: 'plan', plan_id: planId });
+    for (const session of ['second', 'third']) await call(person, 'session.create', { session_id: session });
+    await halt('first', 'one');
+    await call(person, '_cleveragents/halt/clear', { level: 'session', session_id: 'first' });
+    await move('second');
+    await until(person, planId, ({ plan }) => plan.sessionId === 'second');
+    await halt('second', 'two');
+    expect(await authorize()).toMatchObject({ ok: true, value: { allowed: false, reason: expect.stringContaining('two') } });
+    expect(await shown()).toMatchObject({ halted: true, halts: [{ reason: 'two' }] });
+    await move('third');
+    expect(await shown()).toMatchObject({ halted: false });
+    const late = await services.halts.change(
+      person.org,
+      { kind: 'session', id: 'first' },
+      { reason: 'late', by: callerOf(person).actor, at: '' },
+    );
+    if (late === null) throw new Error('it was set');
+    await planOf(person, planId).command(commandOfWord(late, 'first'));
+    expect(await shown()).toMatchObject({ halted: false });
+    // What was said in a session while the plan was away is read when it is back, also where nothing was asked meanwhile.
+    await call(person, '_cleveragents/halt/clear', { level: 'session', session_id: 'first' });
+    await move('first');
+    expect(await call(agent, '_cleveragents/guard/check_wall_clock', { plan_id: planId })).toMatchObject({ allowed: true });
+    await move('third');
+    await sayTo(person, 'first', 'while away');
+    await move('first');
+    expect(await authorize()).toMatchObject({ ok: true, value: { allowed: false, reason: expect.stringContaining('while away') } });
+    await call(person, '_cleveragents/plan/cancel', { plan_id: planId });
+  });
+
   it('that cannot ask is told to come again, and nothing is allowed meanwhile', async () => {
     const { person, planId, authorize } = await open();
     FAULTS.orders.add(person.org);
@@ -401,7 +436,7 @@ describe('the word of a node', () => {
     for (const index of [2, 0, 1, 2, 0]) {
       const word = words[index];
       if (word === undefined || word === null) throw new Error('three words were said');
-      await planOf(person, planId).command(commandOfWord(word));
+      await planOf(person, planId).command(commandOfWord(word, 's1'));
       await (index === 0 ? crash(person, planId) : evict(person, planId));
     }
     expect((await stateOf(person, planId)).halts).toMatchObject([{ level: 'session', epoch: 3, reason: 'three' }]);

@@ -7,7 +7,7 @@ import { hasRole } from '../../core/principal.ts';
 import { invalidField, notFound, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { actorOf, approvingCaller } from '../caller.ts';
-import type { CallContext, Handlers } from '../handler.ts';
+import type { CallContext, HandlerCall, Handlers } from '../handler.ts';
 import type { HaltRef } from '../ports.ts';
 import { type Pushed, pushToPlans } from '../push-to-plans.ts';
 import type { Services } from '../services.ts';
@@ -26,6 +26,8 @@ export const haltHandlers = {
     const of = target.value;
     const by = actorOf(call.principal);
     if (of.kind === 'plan') {
+      const announced = await announceOfPlan(of.id, true, call, services);
+      if (!announced.ok) return announced;
       const halted = await commandPlan(of.id, call, services, { type: 'halt', by, level: 'plan', epoch: null, reason });
       return halted.ok ? ok({ ...planViewOf(halted.value, []), ...ALONE }) : halted;
     }
@@ -42,6 +44,9 @@ export const haltHandlers = {
     const caller = await approvingCaller(call.principal, services);
     if (!caller.ok) return caller;
     if (of.kind === 'plan') {
+      if (!caller.value.mayApprove) return err(needs('approver', 'clearing a halt of the plan'));
+      const announced = await announceOfPlan(of.id, false, call, services);
+      if (!announced.ok) return announced;
       const cleared = await commandPlan(of.id, call, services, { type: 'clear_halt', by: caller.value, level: 'plan', epoch: null });
       return cleared.ok ? ok({ ...planViewOf(cleared.value, []), ...ALONE }) : cleared;
     }
@@ -102,16 +107,22 @@ function needs(role: 'approver' | 'admin', what: string): Refusal {
 async function change(
   of: HaltRef,
   { reason, by }: Pick<HaltWord, 'reason' | 'by'>,
-  call: CallContext,
+  call: HandlerCall,
   services: Services,
 ): Promise<Result<HaltView, Refusal>> {
   const { org } = call.principal;
   const at = new Date(services.clock.nowMs()).toISOString();
-  const word = await services.halts.change(org, of, { reason, by, at });
+  const sets = reason !== null;
+  let word = await services.halts.change(org, of, { reason, by, at, again: true });
+  if (isSet(word) !== sets) {
+    await call.changing();
+    word = await services.halts.change(org, of, { reason, by, at });
+  }
+  const sessionId = of.kind === 'org' ? null : of.id;
   const pushed: Pushed =
     word === null
       ? { reached: 0, unreached: [] }
-      : await pushToPlans({ org, sessionId: of.kind === 'org' ? null : of.id }, commandOfWord(word), services);
+      : await pushToPlans({ org, sessionId }, commandOfWord(word, sessionId), services);
   const done = pushed.unreached.length === 0;
   if (word !== null && done) await services.halts.told(org, of, word.epoch);
   return ok({
@@ -120,6 +131,18 @@ async function change(
     reached: pushed.reached,
     unreached: [...pushed.unreached],
   });
+}
+
+const isSet = (word: HaltWord | null): boolean => word !== null && word.reason !== null;
+
+/** A plan that has ended refuses, and one that is halted (or is not) already stays as it is. What it does is in its own log as well. */
+async function announceOfPlan(id: string, sets: boolean, call: HandlerCall, services: Services): Promise<Result<null, Refusal>> {
+  const read = await readPlan(id, call, services);
+  if (!read.ok) return read;
+  const { terminal, halts } = read.value.plan;
+  const holds = isSet(halts.find(({ level }) => level === 'plan') ?? null) === sets;
+  if (!terminal && !holds) await call.changing();
+  return ok(null);
 }
 
 /** The newest words of the node and of what is above it. */

@@ -1,6 +1,6 @@
 import { maskJson, maskText } from '../audit/mask.ts';
 import type { JsonObject } from '../json.ts';
-import { isLogRow, type LogRow } from './events.ts';
+import { type EventBodies, isLogRow, type LogRow } from './events.ts';
 
 /** One entry of the trail, with the source's fields (guards.md "Audit Entry Fields") and its place in the chain. */
 export interface AuditEntry {
@@ -203,9 +203,9 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     case 'guard_revision_refused':
       return entry('guard_revision_refused', 'policy', false, row.data.reason, { change: row.data.change });
     case 'halted':
-      return entry('halted', 'halt', false, row.data.reason, { level: row.data.level, epoch: row.data.epoch });
+      return entry('halted', 'halt', false, row.data.reason, ofHalt(row.data));
     case 'halt_cleared':
-      return entry('halt_cleared', 'halt', true, null, { level: row.data.level, epoch: row.data.epoch });
+      return entry('halt_cleared', 'halt', true, null, ofHalt(row.data));
     case 'strategy_completed':
     case 'execution_completed':
       return entry(row.type, 'plan', true, null, {});
@@ -217,4 +217,8 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     case 'approval_reminded':
       return null;
   }
+}
+
+function ofHalt({ level, epoch, session_id }: EventBodies['halt_cleared']): JsonObject {
+  return { level, epoch, ...(session_id === undefined ? {} : { session_id }) };
 }

@@ -136,10 +136,25 @@ export type Command =
    * The kill switch. `epoch` comes from the node whose switch it is and orders what arrives: an older or equal one changes nothing. Null:
    * the plan's own switch, which counts for itself.
    */
-  | { readonly type: 'halt'; readonly by: ActorRef; readonly level: HaltLevel; readonly epoch: number | null; readonly reason: string }
+  | {
+      readonly type: 'halt';
+      readonly by: ActorRef;
+      readonly level: HaltLevel;
+      readonly epoch: number | null;
+      readonly reason: string;
+      /** Whose word it is at the level `session`; one of another session than the plan is in does not count. Absent: of that one. */
+      readonly sessionId?: string;
+    }
   /** A budget above the plan was raised: calls that wait for it are decided again. */
   | { readonly type: 'retry_budget' }
-  | { readonly type: 'clear_halt'; readonly by: Caller; readonly level: HaltLevel; readonly epoch: number | null }
+  | {
+      readonly type: 'clear_halt';
+      readonly by: Caller;
+      readonly level: HaltLevel;
+      readonly epoch: number | null;
+      /** As for `halt`. */
+      readonly sessionId?: string;
+    }
   | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
   | {
       readonly type: 'message';

@@ -216,8 +216,9 @@ export interface EventBodies {
     readonly withdrawn: readonly string[];
   };
   guard_revision_refused: { readonly change: GuardChange; readonly reason: string };
-  halted: { readonly level: HaltLevel; readonly epoch: number; readonly reason: string };
-  halt_cleared: { readonly level: HaltLevel; readonly epoch: number };
+  /** `session_id`: whose word it is at the level `session`, always that of the session that the plan is in. */
+  halted: { readonly level: HaltLevel; readonly epoch: number; readonly reason: string; readonly session_id?: string };
+  halt_cleared: { readonly level: HaltLevel; readonly epoch: number; readonly session_id?: string };
 }
 
 /** Money that left the plan's budget with an event. `source` says where the figure came from. */

@@ -168,16 +168,16 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'guard_revision_refused':
       return plan;
     case 'halted':
-      return withHalt(plan, { ...row.data, by: row.actor, at: row.at });
+      return withHalt(plan, row.data, row.data.reason, row);
     case 'halt_cleared':
-      return withHalt(plan, { ...row.data, reason: null, by: row.actor, at: row.at });
+      return withHalt(plan, row.data, null, row);
     case 'plan_cancelled':
     case 'retention_ended':
       return moved({ ...plan, cancelReason: row.data.reason }, row.data.to);
     case 'check_recorded':
       return checkRecorded(plan, row.data, dayOfInstant(row.at));
     case 'session_associated':
-      return { ...plan, sessionId: row.data.session_id };
+      return inSession(plan, row.data.session_id);
     case 'imported':
       return imported(plan, row.data);
   }
@@ -457,8 +457,29 @@ function guardRevised(plan: Plan, data: Body<'guard_revised'>): Plan {
   };
 }
 
-function withHalt(plan: Plan, word: HaltWord): Plan {
-  return { ...plan, halts: [...plan.halts.filter(({ level }) => level !== word.level), word] };
+function withHalt(
+  plan: Plan,
+  { level, epoch }: Pick<HaltWord, 'level' | 'epoch'>,
+  reason: string | null,
+  { actor: by, at }: Pick<LogRow, 'actor' | 'at'>,
+): Plan {
+  return { ...plan, halts: [...plan.halts.filter((each) => each.level !== level), { level, epoch, reason, by, at }] };
+}
+
+/** The switch of the session that is left stays behind, and that of the new one holds, as far as it was heard before. */
+function inSession(plan: Plan, sessionId: string): Plan {
+  const left = plan.halts.find(({ level }) => level === 'session');
+  const known = plan.leftHalts?.find((each) => each.sessionId === sessionId)?.word;
+  const next = { ...plan, sessionId };
+  if (left === undefined && known === undefined) return next;
+  return {
+    ...next,
+    halts: [...plan.halts.filter((each) => each !== left), ...(known === undefined ? [] : [known])],
+    leftHalts: [
+      ...(plan.leftHalts ?? []).filter((each) => each.sessionId !== sessionId),
+      ...(left === undefined ? [] : [{ sessionId: plan.sessionId, word: left }]),
+    ],
+  };
 }
 
 /** A plan here is in one step; an executor outside may be in several, and more calls are granted for that of the call that asked. */

@@ -263,8 +263,10 @@ export interface Plan {
   readonly policy: GuardPolicy;
   readonly policyDigest: string;
   readonly guards: GuardRevisions;
-  /** One entry per level that has ever been halted. */
+  /** One entry per level that has ever been halted; that of the level `session` is of the session that the plan is in. */
   readonly halts: readonly HaltWord[];
+  /** What was heard of sessions that the plan has left: nothing of it holds, and none of it is older than what comes late when it is back. */
+  readonly leftHalts?: readonly { readonly sessionId: string; readonly word: HaltWord }[];
   readonly statistics: OutcomeStatistics;
   readonly requester: ActorRef;
   readonly createDigest: string;

@@ -46,7 +46,7 @@ export class HaltSwitch {
   wake(tell: TellPlans): Promise<void> {
     const newest = () => {
       const word = this.book.show();
-      return word === null ? null : commandOfWord(word);
+      return word === null ? null : commandOfWord(word, this.book.push.current()?.sessionId ?? null);
     };
     return tellWhatIsDue(this.book.push, newest, tell, this.host);
   }

@@ -39,6 +39,8 @@ export class HaltWatch {
   private readonly ports: () => WatchPorts;
   /** The session whose word was read since the object woke up; null: none yet. */
   private readFor: string | null = null;
+  /** Moves to another session that were asked for: what was read before one is of no use after it, also where the plan comes back. */
+  private moves = 0;
   /** The floor that was bound last; one that binds already needs no decision. */
   private floorVersion = 0;
 
@@ -55,11 +57,12 @@ export class HaltWatch {
     const plan = this.host.plan();
     if (plan === null || plan.terminal) return true;
     const { org, sessionId } = plan;
+    const { moves } = this;
     const isIndexed = this.host.flushedSeq() >= this.sessionSince(plan);
     try {
       const { halts, floors } = this.ports();
       const [words, floor] = await within(PATIENCE_MS, Promise.all([halts.current(org, sessionId), floors.current(org)]));
-      for (const word of unheard(this.host.plan()?.halts ?? [], words)) await this.host.execute(commandOfWord(word));
+      for (const word of unheard(this.host.plan()?.halts ?? [], words)) await this.host.execute(commandOfWord(word, sessionId));
       if (floor !== null && floor.version > this.floorVersion) {
         const bound = await this.host.execute({ type: 'apply_floor', by: floor.by, floor: floor.policy as OrgPolicy });
         // Busy: what has to be decided anew under the floor cannot be decided yet. A plan that has ended meanwhile needs none.
@@ -70,7 +73,7 @@ export class HaltWatch {
       this.host.report('what holds above could not be read; nothing is done until it is', cause);
       return false;
     }
-    this.readFor = isIndexed ? sessionId : null;
+    this.readFor = isIndexed && moves === this.moves ? sessionId : null;
     return true;
   }
 
@@ -84,6 +87,10 @@ export class HaltWatch {
   async refusal(command: Command): Promise<Refusal | null> {
     const plan = this.host.plan();
     if (plan === null) return null;
+    if (command.type === 'associate') {
+      this.moves += 1;
+      this.readFor = null;
+    }
     const waits = mayLetAct(plan, command);
     if (waits === 'no' || (await this.ensure()) || waits === 'if it can') return null;
     return {

@@ -2,6 +2,7 @@
  * The kill switch as a plan sees it (design section 7): from the row on that records it, no effect is authorised, free ones included. What
  * was sent settles, what was asked stays asked; with the last switch cleared the plan goes on where it stood.
  */
+import { maskText } from '../../audit/mask.ts';
 import { haltRefusal } from '../../halt-word.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
@@ -15,10 +16,12 @@ import { openGateIfDue, redecide } from './calls.ts';
 export function haltPlan(work: Work, command: Extract<Command, { type: 'halt' }>): Result<null, Refusal> {
   const plan = work.plan();
   const { level, reason } = command;
+  if (isOfAnotherSession(plan, command)) return ok(null);
   if (plan.terminal) return level === 'plan' ? err(ended(plan)) : ok(null);
   if (reason.trim() === '') return err(invalidField('reason', 'must not be blank'));
   const epoch = nextEpoch(plan, level, command.epoch, true);
-  if (epoch !== null) work.emit('halted', command.by, { level, epoch, reason });
+  // A secret in it would be shown wherever the halt is.
+  if (epoch !== null) work.emit('halted', command.by, { level, epoch, reason: maskText(reason), ...whose(plan, level) });
   return ok(null);
 }
 
@@ -26,15 +29,25 @@ export function haltPlan(work: Work, command: Extract<Command, { type: 'halt' }>
 export function clearHalt(work: Work, command: Extract<Command, { type: 'clear_halt' }>): Result<null, Refusal> {
   const plan = work.plan();
   const { by, level } = command;
+  if (isOfAnotherSession(plan, command)) return ok(null);
   if (plan.terminal) return level === 'plan' ? err(ended(plan)) : ok(null);
   // A node above has checked who may clear its switch.
   if (level === 'plan' && !by.mayApprove)
     return err({ kind: 'forbidden', message: 'only a human with the role approver can clear a halt' });
   const epoch = nextEpoch(plan, level, command.epoch, false);
   if (epoch === null) return ok(null);
-  work.emit('halt_cleared', by.actor, { level, epoch });
+  work.emit('halt_cleared', by.actor, { level, epoch, ...whose(plan, level) });
   if (haltOf(work.plan()) === null) resume(work);
   return ok(null);
+}
+
+/** The plan was moved while the word was on its way. It reads that of its new session before it acts. */
+function isOfAnotherSession(plan: Plan, { level, sessionId }: Extract<Command, { type: 'halt' | 'clear_halt' }>): boolean {
+  return level === 'session' && sessionId !== undefined && sessionId !== plan.sessionId;
+}
+
+function whose(plan: Plan, level: HaltLevel): { readonly session_id?: string } {
+  return level === 'session' ? { session_id: plan.sessionId } : {};
 }
 
 /** The epoch to record, or null where the word is old or says what holds already. */

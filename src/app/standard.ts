@@ -17,7 +17,9 @@ import { invalidState, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
+import { keptChanges } from './kept-changes.ts';
 import { leftAbove } from './left-above.ts';
+import { StorageUnavailable } from './ports.ts';
 import { readListed } from './read-listed.ts';
 import { sendMessage } from './send-message.ts';
 import type { Services } from './services.ts';
@@ -61,8 +63,8 @@ export async function runStandard(
     case 'get': {
       const read = await readTask(request.params.id, call, services);
       if (!read.ok) return read;
-      const above = await leftAbove(read.value.plan, services);
-      return ok(taskOf(read.value, { historyLength: request.params.historyLength, includeArtifacts: true, above }));
+      const looked = await lookedUp(read.value, services);
+      return ok(taskOf(read.value, { historyLength: request.params.historyLength, includeArtifacts: true, ...looked }));
     }
     case 'list':
       return list(request.params, call, services);
@@ -92,8 +94,19 @@ async function send(params: OperationParams['send'], call: StandardContext, serv
   const { plan } = sent.value.snapshot;
   if (!returnImmediately && !isSettled(taskStateOf(plan))) await settled(plan.id, call, services);
   const snapshot = (await services.plans.plan(call.principal.org, plan.id).read()) ?? sent.value.snapshot;
-  const above = await leftAbove(snapshot.plan, services);
-  return ok({ kind: 'task', task: taskOf(snapshot, { historyLength, includeArtifacts: true, above }) });
+  const looked = await lookedUp(snapshot, services);
+  return ok({ kind: 'task', task: taskOf(snapshot, { historyLength, includeArtifacts: true, ...looked }) });
+}
+
+/** What a task shows that is not in its plan's state. A task is shown without what cannot be looked up now: plan/artifacts says that. */
+async function lookedUp(snapshot: PlanSnapshot, services: Services) {
+  const { org, id } = snapshot.plan;
+  const kept = keptChanges(snapshot, services.plans.plan(org, id)).catch((cause: unknown) => {
+    if (cause instanceof StorageUnavailable) return null;
+    throw cause;
+  });
+  const [above, changes] = await Promise.all([leftAbove(snapshot.plan, services), kept]);
+  return { above, kept: changes };
 }
 
 /** Returns when the plan is terminal or waits for somebody, when the client has gone, or after the longest wait. */
@@ -145,7 +158,12 @@ async function subscribe(
   const { plan } = read.value;
   if (plan.terminal && lastEventId === null) {
     if (call.version === '0.3')
-      return ok(once({ id: plan.seq, event: { kind: 'task', task: taskOf(read.value, { includeArtifacts: true }) } }));
+      return ok(
+        once({
+          id: plan.seq,
+          event: { kind: 'task', task: taskOf(read.value, { includeArtifacts: true, ...(await lookedUp(read.value, services)) }) },
+        }),
+      );
     return err(
       invalidState(`the task is ${plan.state}; there is nothing to subscribe to. Read it with GetTask.`, {
         reason: 'UNSUPPORTED_OPERATION',

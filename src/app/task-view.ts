@@ -30,16 +30,18 @@ export interface TaskShape {
   readonly includeArtifacts: boolean;
   /** Absent: not looked up. */
   readonly above?: LeftAbove;
+  /** What a plan that has stopped has done so far (kept-changes.ts). Absent: not looked up. */
+  readonly kept?: Artifact | null;
 }
 
-export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts, above }: TaskShape): Task {
+export function taskOf(snapshot: PlanSnapshot, { historyLength, includeArtifacts, above, kept }: TaskShape): Task {
   const { plan } = snapshot;
   const history = plan.messages.map((message) => messageOf(snapshot, message));
   return {
     id: plan.id,
     contextId: plan.sessionId,
     status: statusOf(snapshot, null),
-    artifacts: includeArtifacts ? artifactsOf(snapshot) : undefined,
+    artifacts: includeArtifacts ? [...artifactsOf(snapshot), ...(kept ? [kept] : [])] : undefined,
     history: historyLength === 0 ? undefined : historyLength === undefined ? history : history.slice(-historyLength),
     metadata: metadataOf(snapshot, above),
   };

@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { findOperation } from '../../src/api/operations.ts';
+import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { planViewOf } from '../../src/app/plan-view.ts';
+import { runStandard } from '../../src/app/standard.ts';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../../src/core/ledger.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import {
+  addProject,
   answer,
   approve,
   cancel,
+  fileOf,
   isSettled,
   isTerminal,
   newOrg,
@@ -14,6 +19,7 @@ import {
   performed,
   planOf,
   rowsOf,
+  services,
   startSteps,
   stateOf,
   until,
@@ -220,5 +226,74 @@ describe('limits and leaks', () => {
     await approve(person, planId, limit);
     await until(person, planId, isTerminal);
     expect(performed(person.org)).toHaveLength(6);
+  });
+});
+
+describe('a plan of five files that stops before the fourth', () => {
+  const five = Array.from({ length: 5 }, (_, n) => ({
+    call: { tool: 'write_file', arguments: { path: `f${n + 1}.txt`, content: `${n}\n` } },
+  }));
+
+  /** The artifacts of the plan as its operation and as the task have them: id, whether it is a draft, the paths in its diff. */
+  async function artifactsOf(person: Principal, planId: string) {
+    const call = { principal: person, idempotencyKey: null };
+    const operation = findOperation('_cleveragents/plan/artifacts');
+    if (operation === null) throw new Error('there is no such operation');
+    const listed = await dispatchOperation(operation, { plan_id: planId }, call, services);
+    const task = await runStandard(
+      { op: 'get', params: { id: planId, historyLength: 0 } },
+      { ...call, version: '1.0', extensionActivated: false, signal: new AbortController().signal },
+      services,
+    );
+    if (!listed.ok || !task.ok) throw new Error(JSON.stringify([listed, task]));
+    const pathsIn = (parts: readonly { readonly text?: string }[]) =>
+      [...(parts[0]?.text ?? '').matchAll(/^\+\+\+ b\/(\S+)/gm)].map(([, path]) => path);
+    const own = listed.value as { artifacts: readonly { artifact_id: string; draft: boolean; parts: readonly { text?: string }[] }[] };
+    const standard = task.value as {
+      artifacts?: readonly { artifactId: string; metadata?: object; parts: readonly { text?: string }[] }[];
+    };
+    return {
+      listed: own.artifacts.map(({ artifact_id: id, draft, parts }) => [id, draft, pathsIn(parts)]),
+      task: standard.artifacts?.map(({ artifactId, metadata, parts }) => [artifactId, metadata, pathsIn(parts)]),
+    };
+  }
+
+  it.each([
+    ['supervised by nobody, waits', 'auto', 'waiting'],
+    ['under ci, has failed', 'ci', 'errored'],
+  ])('%s, and what it has done is an artifact that is not applied', async (_how, profile, state) => {
+    const person = await newOrg();
+    const project = await addProject(person, { 'a.txt': 'a\n' });
+    const planId = await startSteps(person, five, { profile, project, apply: 'project', guardrails: { max_steps: 3 } });
+    expect((await until(person, planId, isSettled)).plan.state).toBe(state);
+    const done = ['f1.txt', 'f2.txt', 'f3.txt'];
+    expect(await artifactsOf(person, planId)).toEqual({
+      listed: [['changes.diff', true, done]],
+      task: [['changes.diff', { draft: true }, done]],
+    });
+    expect(await fileOf(person, project, 'f1.txt')).toBeNull();
+  });
+
+  it('has them once more as the result when a human grants the rest, and no draft beside it', async () => {
+    const person = await newOrg();
+    const project = await addProject(person, { 'a.txt': 'a\n' });
+    const planId = await startSteps(person, five, { project, apply: 'project', guardrails: { max_steps: 3 } });
+    for (let n = 0; n < 2; n += 1) {
+      const limit = onlyPending(await until(person, planId, isSettled));
+      await approve(person, planId, limit);
+      await until(person, planId, (snapshot) => isTerminal(snapshot) || (isSettled(snapshot) && onlyPending(snapshot).id !== limit.id));
+    }
+    const { listed } = await artifactsOf(person, planId);
+    expect(listed.filter(([id]) => id === 'changes.diff')).toEqual([
+      ['changes.diff', false, ['f1.txt', 'f2.txt', 'f3.txt', 'f4.txt', 'f5.txt']],
+    ]);
+  });
+
+  it('has none where it has changed nothing', async () => {
+    const person = await newOrg();
+    const project = await addProject(person, { 'a.txt': 'a\n' });
+    const planId = await startSteps(person, five, { project, apply: 'project', guardrails: { max_steps: 0 } });
+    await until(person, planId, isSettled);
+    expect(await artifactsOf(person, planId)).toEqual({ listed: [], task: [] });
   });
 });

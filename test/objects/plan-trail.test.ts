@@ -1,6 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test';
 import { describe, expect, it } from 'vitest';
-import { guardHandlers } from '../../src/app/handlers/guard-handlers.ts';
+import { findOperation } from '../../src/api/operations.ts';
+import { dispatchOperation } from '../../src/app/dispatch.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
 import {
   addAction,
@@ -174,11 +175,9 @@ describe('a message that calls a tool by something that is no name', () => {
         .poll(denied)
         .toMatchObject([{ eventType: 'tool_blocked', guardName: 'tool', result: 'denied', context: { tool: named } }]);
       expect(performed(person.org)).toEqual([]);
-      const shown = await guardHandlers['_cleveragents/plan/guard/audit'](
-        { plan_id: plan.id, limit: 100 },
-        { principal: person, idempotencyKey: null },
-        services,
-      );
+      const audit = findOperation('_cleveragents/plan/guard/audit');
+      if (audit === null) throw new Error('there is no such operation');
+      const shown = await dispatchOperation(audit, { plan_id: plan.id }, { principal: person, idempotencyKey: null }, services);
       // The call, and the plan that ended by it.
       expect(shown).toMatchObject({ ok: true, value: { denied_count: 2 } });
     },

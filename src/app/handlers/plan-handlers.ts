@@ -1,3 +1,4 @@
+import type { Artifact } from '../../a2a/model.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
 import type { ContentPart } from '../../core/plan/proposal.ts';
 import { type PlanSnapshot, valueIn } from '../../core/plan/snapshot.ts';
@@ -7,10 +8,12 @@ import { notFound } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { actorOf, approvingCaller } from '../caller.ts';
 import type { CallContext, Handlers } from '../handler.ts';
+import { keptChanges } from '../kept-changes.ts';
 import { planSummaryOf, planViewOf } from '../plan-view.ts';
 import type { OutsideCommand, PlanPort } from '../ports.ts';
 import type { Services } from '../services.ts';
 import { bodyOf, startPlan } from '../start-plan.ts';
+import { contentOf } from '../task-view.ts';
 
 export const planHandlers = {
   '_cleveragents/plan/use': async (params, call, services) => {
@@ -112,14 +115,16 @@ export const planHandlers = {
     const snapshot = read.value;
     const { plan } = snapshot;
     const isDraft = plan.action.apply === 'project' && plan.project !== null && plan.state !== 'applied';
+    const made = plan.artifacts.map((artifact) => ({
+      artifact_id: artifact.artifactId,
+      ...(artifact.name === null ? {} : { name: artifact.name }),
+      ...(artifact.description === null ? {} : { description: artifact.description }),
+      draft: isDraft,
+      parts: artifact.parts.map((part) => partView(valueIn(snapshot, part))),
+    }));
+    const kept = await keptChanges(snapshot, planPort(params.plan_id, call, services));
     return ok({
-      artifacts: plan.artifacts.map((artifact) => ({
-        artifact_id: artifact.artifactId,
-        ...(artifact.name === null ? {} : { name: artifact.name }),
-        ...(artifact.description === null ? {} : { description: artifact.description }),
-        draft: isDraft,
-        parts: artifact.parts.map((part) => partView(valueIn(snapshot, part))),
-      })),
+      artifacts: kept === null ? made : [...made, keptView(kept)],
       next_page_token: '',
     });
   },
@@ -213,6 +218,16 @@ async function headOf(planId: string, call: CallContext, services: Services): Pr
   const project = snapshot?.plan.project;
   if (!project) return null;
   return (await services.projects.project(call.principal.org, project.name).head())?.head ?? null;
+}
+
+function keptView({ artifactId, name, description, parts }: Artifact) {
+  return {
+    artifact_id: artifactId,
+    ...(name === undefined ? {} : { name }),
+    ...(description === undefined ? {} : { description }),
+    draft: true,
+    parts: (contentOf(parts) as readonly JsonValue[]).map(partView),
+  };
 }
 
 function partView(value: JsonValue) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../src/core/plan/decide.ts';
-import type { AuthorizationAnswer } from '../../../src/core/plan/external/commands.ts';
+import type { AuthorizationAnswer, CheckAnswer, CheckRequest } from '../../../src/core/plan/external/commands.ts';
 import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, sha256 } from './plan-driver.ts';
 
@@ -28,6 +28,40 @@ describe('a plan whose executor is outside', () => {
     expect(ask(driver, 'other.tool')).toMatchObject({ allowed: false, reason: expect.stringContaining('Halted: breach') });
     driver.clearHalt({ level: 'org', epoch: 2 });
     expect(ask(driver, 'third.tool').allowed).toBe(true);
+  });
+
+  it('keeps no money and no step of a check while it is halted; what only asks about a limit is answered as ever', () => {
+    const driver = open({ guardrails: { tool_budget: 1, max_steps: 5 } });
+    const check = (request: CheckRequest): CheckAnswer => {
+      const command = { type: 'check', by: AGENT.actor, request } as const;
+      const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
+      expect(driver.do(command).ok).toBe(true);
+      return answer as CheckAnswer;
+    };
+    const recording: readonly CheckRequest[] = [
+      { check: 'tool_budget', costUsd: 0.5 },
+      { check: 'step_limit', currentStep: 2 },
+    ];
+    const asking: readonly CheckRequest[] = [
+      { check: 'budget_hierarchy', costUsd: 0.5 },
+      { check: 'wall_clock' },
+      { check: 'actor_tool_calls', currentCalls: 1 },
+      { check: 'retries_per_failure', currentRetries: 0 },
+    ];
+    driver.halt('breach', { level: 'org', epoch: 1 });
+    const { ledger, stepsUsed } = driver.plan;
+    for (const request of recording) {
+      expect(check(request)).toMatchObject({ allowed: false, reason: expect.stringContaining('Halted: breach') });
+      expect(driver.trail.at(-1)).toMatchObject({ eventType: 'state_blocked', guardName: 'state', result: 'denied' });
+    }
+    for (const request of asking) expect(check(request), request.check).toMatchObject({ allowed: true });
+    expect([driver.plan.ledger, driver.plan.stepsUsed]).toEqual([ledger, stepsUsed]);
+    driver.clearHalt({ level: 'org', epoch: 2 });
+    for (const request of recording) expect(check(request).allowed).toBe(true);
+    expect([driver.plan.ledger.settledMicroUsd, driver.plan.stepsUsed]).toEqual([500_000, 2]);
+    // The limit itself answers under its own name.
+    expect(check({ check: 'tool_budget', costUsd: 0.6 })).toMatchObject({ allowed: false, exceededLevel: 'plan' });
+    expect(driver.trail.at(-1)?.guardName).not.toBe('state');
   });
 
   it('is not told again that it may during a halt, and keeps what it was authorised for the time after it', () => {

@@ -1,6 +1,9 @@
 /**
  * The questions of the source's guardrail service (guards.md "Enforcement Methods"): the caller keeps the numbers, the plan its limits, and
  * every answer is in the trail. A limit that is not set allows. Only the cost of an allowed `tool_budget` and the newest step are kept.
+ *
+ * What keeps money or a step begins something, as an authorisation does: under a kill switch it is refused and nothing is kept. The others
+ * ask how one limit stands; they authorise nothing, so a halt does not change their answer, as in the source.
  */
 import { actorCallsGuard } from '../../guards/actor-calls.ts';
 import { budgetGuard } from '../../guards/budget.ts';
@@ -8,6 +11,7 @@ import { confirmationGuard } from '../../guards/confirmation.ts';
 import type { Guard, GuardFacts, GuardRequest, GuardVerdict, UpperRefusal } from '../../guards/guard.ts';
 import { evaluateWith } from '../../guards/guards.ts';
 import { retryLimitGuard } from '../../guards/retry-limit.ts';
+import { stateGuard } from '../../guards/state.ts';
 import { stepLimitGuard } from '../../guards/step-limit.ts';
 import { wallClockGuard } from '../../guards/wall-clock.ts';
 import type { JsonObject } from '../../json.ts';
@@ -61,9 +65,9 @@ function judge(work: Work, plan: Plan, question: Question): GuardVerdict {
   return above === null ? own : judgeWith(work, plan, question, above);
 }
 
-function judgeWith(work: Work, plan: Plan, { guard, facts, request }: Question, upperRefusal: UpperRefusal | null): GuardVerdict {
+function judgeWith(work: Work, plan: Plan, { guard, facts, request, records }: Question, upperRefusal: UpperRefusal | null): GuardVerdict {
   const report = evaluateWith(
-    [guard],
+    records === undefined ? [guard] : [stateGuard, guard],
     plan.policy,
     {
       toolName: '',
@@ -79,7 +83,7 @@ function judgeWith(work: Work, plan: Plan, { guard, facts, request }: Question, 
     },
     { ...factsOf(plan, work.context.now, Math.max(1, plan.stepsUsed)), ...facts, upperRefusal },
   );
-  const [verdict] = report.verdicts;
+  const verdict = report.verdicts.find(({ allowed }) => !allowed) ?? report.verdicts.at(-1);
   if (verdict === undefined) throw new Error('a guard gave no verdict');
   return verdict;
 }

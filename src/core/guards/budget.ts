@@ -12,16 +12,17 @@ import { limitApproval, remedy } from './limits.ts';
 export const budgetGuard: Guard = {
   name: 'budget_cap',
   events: { allowed: 'budget_allowed', refused: 'budget_blocked' },
-  check: (policy, { costMicroUsd, shownName }, facts) => {
+  check: (policy, { costMicroUsd, shownName, unknownTools }, facts) => {
     if (costMicroUsd === null || !Number.isSafeInteger(costMicroUsd) || costMicroUsd < 0 || costMicroUsd > MAX_AMOUNT_MICRO_USD) {
       return { reason: `The price of tool '${shownName}' is not known. Remediation: set a price for it.`, approval: 'none' };
     }
     const totalMicroUsd = addMicroUsd(facts.spentMicroUsd, facts.overrunMicroUsd, facts.reservedMicroUsd, costMicroUsd);
-    return (
-      checkPlan(policy, totalMicroUsd, facts) ??
-      checkProfile(policy, totalMicroUsd) ??
-      (facts.upperRefusal === null ? null : refusedAbove(policy, facts.upperRefusal, costMicroUsd))
-    );
+    const own = checkPlan(policy, totalMicroUsd, facts);
+    if (own !== null) return own;
+    const above =
+      checkProfile(policy, totalMicroUsd) ?? (facts.upperRefusal === null ? null : refusedAbove(policy, facts.upperRefusal, costMicroUsd));
+    // An executor outside waits by asking again: there is no question that somebody here could answer for it.
+    return above !== null && unknownTools === 'accept' ? { ...above, approval: 'none' } : above;
   },
 };
 
@@ -37,19 +38,25 @@ function checkPlan({ planCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: numbe
 }
 
 /**
- * `safety.max_total_cost` bounds all plans of the org under the profile, so no approval in one plan raises it. What the others have spent
- * is known where the money for all of them comes from; what this plan alone spends beyond it is known here.
+ * `safety.max_total_cost` bounds all plans of the org under the profile, so no approval in one plan raises it: the plan waits, and an
+ * approval only tries again. What the others have spent is known where the money for all of them comes from; what this plan alone spends
+ * beyond it is known here.
  */
 function checkProfile({ profileCapMicroUsd: bound }: GuardPolicy, totalMicroUsd: number): Objection | null {
   return bound === null || totalMicroUsd <= bound.value ? null : exceededProfile(bound, totalMicroUsd);
 }
 
 function exceededProfile(bound: Pick<Limit, 'field' | 'value'>, allMicroUsd: number): Objection {
-  return exceeded(allMicroUsd, bound.value, `raise safety.${bound.field} of the profile for new plans, or lower cost`, {
-    approval: 'none',
-    limitField: bound.field,
-    exceededLevel: 'org',
-  });
+  return exceeded(
+    allMicroUsd,
+    bound.value,
+    `raise safety.${bound.field} of the profile for new plans (this one keeps the limit that is locked in it), or lower cost`,
+    {
+      approval: 'limit',
+      limitField: bound.field,
+      exceededLevel: 'org',
+    },
+  );
 }
 
 /** A budget above is raised at its own level, after which the call is decided again; a human cannot grant it here. */

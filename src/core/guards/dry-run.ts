@@ -68,7 +68,6 @@ export function dryRun(
       upperRefusal: null,
       grants,
       tainted: false,
-      stepApproved: false,
       approvedGuards: new Map(),
     },
   );

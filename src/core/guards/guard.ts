@@ -126,9 +126,7 @@ export interface GuardFacts {
   readonly grants: Grants;
   /** Whether arguments of the call derive from content that came from outside. */
   readonly tainted: boolean;
-  /** Whether a human approved this step as a whole. */
-  readonly stepApproved: boolean;
-  /** Guards that an approval of exactly this call has overridden → the id of that approval. */
+  /** Guards that an approval of exactly this call, alone or with others of its step, has overridden → the id of that approval. */
   readonly approvedGuards: ReadonlyMap<string, string>;
 }
 

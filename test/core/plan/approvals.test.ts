@@ -336,3 +336,65 @@ describe('time and approvals', () => {
     );
   });
 });
+
+describe('the approval of a step', () => {
+  const STEPWISE = { profile: profileOf('full-auto', { name: 'stepwise', safety: { require_human_approval: true } }), project: PROJECT };
+  const three = [call('files.read', { path: 'a' }), call('files.write', { path: 'b' }), call('model.ask', { n: 1 })];
+
+  it('is one question for its calls, and each of them consumes it', () => {
+    const driver = PlanDriver.run(STEPWISE, { execute: [{ calls: three }] });
+    expect(driver.only).toMatchObject({ kind: 'call', guard: 'step_approval', callIds: ['c1', 'c2', 'c3'], estimateMicroUsd: 100_000 });
+    expect(driver.only.reason).toMatch(/^Step 1 requires human approval/);
+    expect(driver.only.subject.calls?.map(({ tool }) => tool)).toEqual(['files.read', 'files.write', 'model.ask']);
+    const { id } = driver.only;
+    expect(driver.approve().ok).toBe(true);
+    driver.run();
+    expect(driver.tools).toEqual(['files.read', 'files.write', 'model.ask']);
+    const allowed = driver.rowsOf('call_decided').filter(({ data }) => data.allowed);
+    expect(allowed.map(({ data }) => data.consumed_approval)).toEqual([id, id, id]);
+    expect(refusalOf(driver.answer(id, 'approve', { digest: 'f'.repeat(64) })).kind, 'once').toBe('invalid_state');
+  });
+
+  it('is asked for in every step', () => {
+    const driver = PlanDriver.run(STEPWISE, { execute: [{ calls: three }, { calls: three.slice(0, 2) }] });
+    driver.approve();
+    driver.run();
+    expect(driver.tools).toHaveLength(3);
+    expect(driver.only).toMatchObject({ guard: 'step_approval', callIds: ['c4', 'c5'] });
+    expect(driver.only.reason).toMatch(/^Step 2 requires human approval/);
+  });
+
+  it('covers the calls that it has shown and no call that comes to the step later', () => {
+    const driver = PlanDriver.run({ ...STEPWISE, guardrails: { tool_budget: 0 } }, { execute: [{ calls: three }] });
+    const [step, limit] = driver.pending;
+    expect(step).toMatchObject({ kind: 'call', guard: 'step_approval', callIds: ['c1', 'c2'] });
+    expect(limit).toMatchObject({ kind: 'limit', guard: 'budget_cap', callIds: ['c3'] });
+    driver.approve(step);
+    driver.approve(limit);
+    driver.run();
+    expect(driver.tools).toEqual(['files.read', 'files.write']);
+    expect(driver.only).toMatchObject({ kind: 'call', guard: 'step_approval', callIds: ['c3'] });
+    driver.approve();
+    driver.run();
+    expect(driver.tools).toEqual(['files.read', 'files.write', 'model.ask']);
+  });
+
+  it('that is denied runs none of its calls', () => {
+    const driver = PlanDriver.run(STEPWISE, { execute: [{ calls: three, onRefused: 'continue' }] });
+    driver.deny();
+    driver.run();
+    expect(driver.tools).toEqual([]);
+    expect(driver.plan.results.at(-1)).toMatchObject({ status: 'refused' });
+  });
+
+  it('leaves a call with a question of its own to that question', () => {
+    const driver = PlanDriver.run({ ...STEPWISE, guardrails: { require_approval_for_writes: true } }, { execute: [{ calls: three }] });
+    expect(driver.pending.map(({ guard, callIds }) => [guard, callIds])).toEqual([
+      ['step_approval', ['c1', 'c3']],
+      ['write_approval', ['c2']],
+    ]);
+    for (const each of driver.pending) driver.approve(each);
+    driver.run();
+    expect(driver.tools).toHaveLength(3);
+  });
+});

@@ -407,3 +407,31 @@ describe('retries', () => {
     ).toBe(false);
   });
 });
+
+describe('the budget of all plans under a profile', () => {
+  const capped = (base: string, max_total_cost: number) => profileOf(base, { name: 'capped', safety: { max_total_cost } });
+
+  it('is waited at with the finished work kept, takes no grant, and an approval tries again', () => {
+    const driver = PlanDriver.run({ profile: capped('full-auto', 0.15) }, eachItsStep(3));
+    expect(driver.at).toBe('execute/waiting');
+    expect(driver.tools).toHaveLength(1);
+    expect(driver.only).toMatchObject({ kind: 'limit', guard: 'budget_cap', suggestedGrant: null, callIds: ['c2'] });
+    expect(driver.only.reason).toContain('raise safety.max_total_cost of the profile for new plans (this one keeps the limit');
+    const before = driver.only;
+    expect(refusalOf(driver.approve(before, { grant: { cost_usd: 1 } })).kind).toBe('invalid');
+    expect(driver.approve(before).ok).toBe(true);
+    driver.run();
+    expect(driver.tools, 'nothing more').toHaveLength(1);
+    expect(driver.only).toMatchObject({ kind: 'limit', suggestedGrant: null, callIds: ['c2'] });
+    expect(driver.only.id).not.toBe(before.id);
+    driver.deny();
+    driver.run();
+    expect(driver.tools).toHaveLength(1);
+  });
+
+  it('ends an unattended plan, where nobody is there to ask', () => {
+    const driver = PlanDriver.run({ profile: { ...capped('ci', 0.15), unattended: true } }, eachItsStep(3));
+    expect(driver.at).toBe('execute/errored (end)');
+    expect(driver.tools).toHaveLength(1);
+  });
+});

@@ -76,7 +76,6 @@ export function factsOf(rest: Partial<GuardFacts> = {}): GuardFacts {
     upperRefusal: null,
     grants: NO_GRANTS,
     tainted: false,
-    stepApproved: false,
     approvedGuards: new Map(),
     ...rest,
   };

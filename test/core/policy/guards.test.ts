@@ -334,14 +334,20 @@ describe('budget', () => {
     const profileCapMicroUsd = limit(1_000_000, 'max_total_cost');
     const request = requestOf('read_file', { costMicroUsd: 100_000 });
     expect(first({ profileCapMicroUsd }, request, { spentMicroUsd: 900_000 })).toBeNull();
-    expect(first({ profileCapMicroUsd }, request, { spentMicroUsd: 900_001 })).toMatchObject({ exceededLevel: 'org', approval: 'none' });
+    expect(first({ profileCapMicroUsd }, request, { spentMicroUsd: 900_001 })).toMatchObject({ exceededLevel: 'org', approval: 'limit' });
     const upperRefusal = { kind: 'exceeded', level: 'profile', capMicroUsd: 1_000_000, usedMicroUsd: 950_000, window: 'total' } as const;
     expect(first({ profileCapMicroUsd }, request, { upperRefusal })).toMatchObject({
       limitField: 'max_total_cost',
       exceededLevel: 'org',
-      approval: 'none',
-      reason: 'Budget cap exceeded: $1.05 > $1.00. Remediation: raise safety.max_total_cost of the profile for new plans, or lower cost.',
+      approval: 'limit',
+      reason:
+        'Budget cap exceeded: $1.05 > $1.00. Remediation: raise safety.max_total_cost of the profile for new plans (this one keeps the limit that is locked in it), or lower cost.',
     });
+    const outside = { ...request, unknownTools: 'accept' } as const;
+    expect(first({ profileCapMicroUsd }, outside, { spentMicroUsd: 900_001 }), 'it asks again by itself').toMatchObject({
+      approval: 'none',
+    });
+    expect(first({ profileCapMicroUsd }, outside, { upperRefusal })).toMatchObject({ approval: 'none' });
   });
 
   it('refuses when the budgets above could not be asked, and never says that they are used up', () => {
@@ -583,9 +589,9 @@ describe('writes, taint, confirmations', () => {
     expect(first({ requiredConfirmations }, requestOf('read_file'))).toBeNull();
   });
 
-  it('asks once per step under require_human_approval', () => {
+  it('asks for the step under require_human_approval, until an approval covers the call', () => {
     expect(first({ requireHumanApproval: true }, undefined, { stepNumber: 4 })?.reason).toMatch(/^Step 4 requires human approval/);
-    expect(first({ requireHumanApproval: true }, undefined, { stepApproved: true })).toBeNull();
+    expect(first({ requireHumanApproval: true }, undefined, { approvedGuards: new Map([['step_approval', 'p.7']]) })).toBeNull();
   });
 
   it('names at most five protected paths', () => {

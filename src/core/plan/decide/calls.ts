@@ -270,7 +270,6 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
       retries: plan.grants.retries,
     },
     tainted: plan.tainted,
-    stepApproved: false,
     approvedGuards: new Map(),
   };
 }
@@ -371,12 +370,15 @@ function refusedFor(report: GuardReport, reason: string): GuardReport {
 }
 
 /**
- * One approval per refused call, and one for everything that stands behind a limit: calls that come to it one by one join those that are
- * asked about already, in a new question, since an approval is for exactly what it has shown.
+ * One approval per refused call, one for all calls of a step that only wait for the step's approval, and one for everything that stands
+ * behind a limit: calls that come to it one by one join those that are asked about already, in a new question, since an approval is for
+ * exactly what it has shown.
  */
 export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
+  const ofStep = rulings.filter(({ kind, report }) => kind === 'call' && report.guard === STEP_APPROVAL);
+  if (ofStep.length > 1) openStepApproval(work, ofStep);
   for (const { call, report, kind } of rulings) {
-    if (kind !== 'call' || report.first === null) continue;
+    if (kind !== 'call' || report.first === null || (ofStep.length > 1 && report.guard === STEP_APPROVAL)) continue;
     openApproval(work, {
       kind: 'call',
       reason: report.first.reason ?? 'A guard refused the call.',
@@ -404,6 +406,24 @@ export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
     callIds: calls.map((call) => call.id),
     estimateMicroUsd: addMicroUsd(...calls.map((call) => call.estimateMicroUsd)),
     suggestedGrant: suggestGrant(plan, first, calls),
+  });
+}
+
+const STEP_APPROVAL = 'step_approval';
+
+/** The step is asked about once, with the calls it has now: what comes to it later was not shown, and is asked about by itself. */
+function openStepApproval(work: Work, rulings: readonly Ruling[]): void {
+  const calls = rulings.map(({ call }) => call);
+  const least = calls.reduce((a, b) => ((b.confidence?.value ?? -1) < (a.confidence?.value ?? -1) ? b : a));
+  openApproval(work, {
+    kind: 'call',
+    reason: rulings[0]?.report.first?.reason ?? 'The step requires human approval.',
+    subject: { calls: shownCalls(work, calls) },
+    binds: { guard: STEP_APPROVAL, step: least.step, calls: calls.map((call) => [call.id, call.digest]) },
+    guard: STEP_APPROVAL,
+    callIds: calls.map((call) => call.id),
+    confidence: least.confidence,
+    estimateMicroUsd: addMicroUsd(...calls.map((call) => call.estimateMicroUsd)),
   });
 }
 

@@ -77,8 +77,9 @@ export const budgetShow = defineOperation({
 });
 
 /**
- * Lowering is any operator's: it only tightens. Raising or removing a cap lets more be spent, as an approval does, so it needs the right
- * to approve, which no agent's key has; the caps of the org are its admins'. The state decides which of the two a change is.
+ * Lowering that of a session is any operator's: it only tightens. Raising or removing a cap lets more be spent, as an approval does, so it
+ * needs the right to approve, which no agent's key has. A cap of the org stops all of its plans, as its kill switch does: lowering it needs
+ * the right to approve too, raising and removing it is its admins'. The state decides which of them a change is.
  */
 export const budgetSet = defineOperation({
   name: '_cleveragents/budget/set',
@@ -89,7 +90,8 @@ export const budgetSet = defineOperation({
     within: 'budget',
     recorded: ['windows'],
   },
-  summary: 'Set, raise, lower or remove the caps of the org or a session; answers when those below have heard of it',
+  summary:
+    'Set, raise, lower or remove the caps of a session, or (people who approve) of the org; answers when those below have heard of it',
   role: 'operator',
   alternativeRoles: ['approver'],
   freshKey: true,

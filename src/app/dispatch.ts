@@ -4,7 +4,7 @@ import { parseParams } from '../api/parse-params.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
-import type { CallContext, Handler, Handlers } from './handler.ts';
+import type { CallContext, Handler, HandlerCall, Handlers } from './handler.ts';
 import { actionHandlers } from './handlers/action-handlers.ts';
 import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { auditHandlers } from './handlers/audit-handlers.ts';
@@ -25,7 +25,7 @@ import { projectHandlers } from './handlers/project-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
 import { sessionHandlers } from './handlers/session-handlers.ts';
 import { noteRefusal } from './note-refusal.ts';
-import { recordChange } from './record-change.ts';
+import { isChange, recordChange } from './record-change.ts';
 import type { Services } from './services.ts';
 
 /** One handler per row of the one list of operations. */
@@ -53,7 +53,7 @@ export const HANDLERS: Handlers = {
 
 /**
  * Checks role and parameters by the row and runs its handler. Legacy names answer with `_meta.deprecated`. Refused access and, by the row,
- * changes to the configuration are written to the org's log here, for every operation alike.
+ * changes to the configuration and the refusals of such are written to the org's log here, for every operation alike.
  */
 export async function dispatchOperation(
   found: FoundOperation,
@@ -61,8 +61,15 @@ export async function dispatchOperation(
   call: CallContext,
   services: Services,
 ): Promise<Result<JsonObject, Refusal>> {
-  const result = await answer(found, params, call, services);
-  if (!result.ok) noteRefusal(result.error, found.name, call.principal, services);
+  // A change that was refused on the way has its own row; one that was refused before is counted.
+  let isRecorded = false;
+  const result = await answer(found, params, call, services, () => {
+    isRecorded = true;
+  });
+  if (!result.ok) {
+    const ofChange = !isRecorded && isChange(found.operation, params);
+    noteRefusal(result.error, found.name, call.principal, services, { ofChange });
+  }
   return result;
 }
 
@@ -71,6 +78,7 @@ async function answer(
   params: unknown,
   call: CallContext,
   services: Services,
+  recorded: () => void,
 ): Promise<Result<JsonObject, Refusal>> {
   if (operation.role !== 'public' && !mayCall(operation, call.principal.roles)) {
     const roles = [operation.role, ...(operation.alternativeRoles ?? [])].join(' or ');
@@ -91,13 +99,14 @@ async function answer(
     call,
     services,
     show: (shownBy, subject) => show(shownBy, subject, call, services),
-    run: () => run(name, parsed.value, call, services),
+    recorded,
+    run: (changing) => run(name, parsed.value, { ...call, changing }, services),
   });
   if (!result.ok) return result;
   return ok(alias === undefined ? result.value : { ...result.value, _meta: { deprecated: { name: alias, use: name } } });
 }
 
-async function run(name: OperationName, params: unknown, call: CallContext, services: Services): Promise<Result<JsonObject, Refusal>> {
+async function run(name: OperationName, params: unknown, call: HandlerCall, services: Services): Promise<Result<JsonObject, Refusal>> {
   const handler = HANDLERS[name] as Handler<OperationName>;
   return (await handler(params as never, call, services)) as Result<JsonObject, Refusal>;
 }
@@ -108,6 +117,9 @@ async function show(name: string, params: JsonObject, call: CallContext, service
   if (found === null) return null;
   const taken = Object.keys(found.operation.params.shape).flatMap((member) => (member in params ? [[member, params[member]]] : []));
   const parsed = parseParams(found.operation, Object.fromEntries(taken));
-  const shown = parsed.ok ? await run(found.name, parsed.value, call, services) : parsed;
+  const shown = parsed.ok ? await run(found.name, parsed.value, { ...call, changing: nothing }, services) : parsed;
   return shown.ok ? shown.value : null;
 }
+
+/** What only shows, changes nothing. */
+const nothing = async (): Promise<void> => {};

@@ -11,10 +11,16 @@ const WALLED: ReadonlySet<string> = new Set(['plan', 'task', 'approval']);
 /**
  * Tells the org's log that a caller was refused access, where a refusal is one: a right is missing, or what was asked for is not the org's.
  * Nobody waits for it. Other refusals (bad input, wrong state, exhausted budgets) are no refusals of access, and where they matter they
- * stand in the log of the plan.
+ * stand in the log of the plan; those of a change to the configuration (`ofChange`) are counted with them.
  */
-export function noteRefusal(refusal: Refusal, operation: string, principal: Principal, services: Services): void {
-  const reason = reasonOf(refusal);
+export function noteRefusal(
+  refusal: Refusal,
+  operation: string,
+  principal: Principal,
+  services: Services,
+  { ofChange }: { readonly ofChange: boolean } = { ofChange: false },
+): void {
+  const reason = reasonOf(refusal) ?? (ofChange ? changeReasonOf(refusal) : null);
   if (reason === null || principal.org === '') return;
   const subject = refusal.kind === 'not_found' ? refusal.id : null;
   services.orgLog.refused(principal.org, refusalNote(actorOf(principal), reason, operation, subject, nowOf(services)));
@@ -46,6 +52,25 @@ function reasonOf(refusal: Refusal): AccessRefusalReason | null {
     case 'budget_exceeded':
     case 'plan_error':
     case 'too_large':
+    case 'unavailable':
+      return null;
+  }
+}
+
+function changeReasonOf({ kind }: Refusal): AccessRefusalReason | null {
+  switch (kind) {
+    case 'invalid':
+    case 'too_large':
+      return 'change_invalid';
+    case 'not_found':
+      return 'change_target_unknown';
+    case 'invalid_state':
+    case 'already_exists':
+      return 'change_conflicts';
+    case 'forbidden':
+    case 'unauthenticated':
+    case 'budget_exceeded':
+    case 'plan_error':
     case 'unavailable':
       return null;
   }

@@ -488,6 +488,8 @@ export type BudgetCapsChange = Partial<Caps>;
 export interface BudgetCapsOptions {
   /** Whether the caller may raise or remove a cap. */
   readonly mayLoosen: boolean;
+  /** The caps are these already and those below are only told again. Refused if another call has changed them meanwhile. */
+  readonly again?: true;
 }
 
 export interface BudgetCapsAnswer {
@@ -507,7 +509,7 @@ export interface BudgetNodePort {
   /** Acknowledged by its answer. */
   close(child: string, close: Close): Promise<void>;
   /** Answers when what is unused above a lowered cap was recalled from everybody who could be reached. Refused: nothing was changed. */
-  setCaps(change: BudgetCapsChange, options: BudgetCapsOptions): Promise<Result<BudgetCapsAnswer, 'would_loosen'>>;
+  setCaps(change: BudgetCapsChange, options: BudgetCapsOptions): Promise<Result<BudgetCapsAnswer, 'would_loosen' | 'would_change'>>;
   /** For the windows that hold the day; null: today, in UTC. */
   show(day: Day | null): Promise<BudgetNodeView>;
 }

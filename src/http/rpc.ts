@@ -1,5 +1,6 @@
 import { parseEnvelope, type RpcId, type RpcRequest } from '../a2a/envelope.ts';
 import { findOperation } from '../api/operations.ts';
+import { tracedOrgLog } from '../app/traced-org-log.ts';
 import { tracedPlans } from '../app/traced-plans.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
@@ -38,7 +39,12 @@ async function route(request: RpcRequest, headers: CallHeaders, tools: CallTools
   const { codec, idempotencyKey } = headers;
   if (!codec.ok) return codec;
   if (!idempotencyKey.ok) return idempotencyKey;
-  const services = { ...tools.edge.services, plans: tracedPlans(tools.edge.services.plans, headers.traceId) };
+  const { plans, orgLog } = tools.edge.services;
+  const services = {
+    ...tools.edge.services,
+    plans: tracedPlans(plans, headers.traceId),
+    orgLog: tracedOrgLog(orgLog, headers.traceId),
+  };
   const call: RpcCall = {
     ...tools,
     edge: { ...tools.edge, services },

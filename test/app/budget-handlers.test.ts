@@ -63,8 +63,6 @@ describe('budget/set', () => {
     ['session', 'agent', false],
     ['org', 'admin', true],
     ['org', 'approver', false],
-    ['org', 'operator', false],
-    ['org', 'agent', false],
   ] as const)('of the %s may be lowered by the %s; raised and removed: %s', async (level, who, mayRaise) => {
     const caller = people()[who satisfies Who];
     const target = level === 'org' ? onOrg : onSession;
@@ -84,6 +82,17 @@ describe('budget/set', () => {
         expect((await totalOf(target))?.cap_usd).toBe(4);
       }
     }
+  });
+
+  it.each(['operator', 'agent'] as const)('of the org are set by those who decide in it, so not by the %s', async (who) => {
+    await admin.call('_cleveragents/budget/set', { ...onOrg, total_usd: 5 });
+    for (const total of [0, 4, 5, 6, null]) {
+      expect(await people()[who].refused('_cleveragents/budget/set', { ...onOrg, total_usd: total })).toMatchObject({
+        kind: 'forbidden',
+        details: { needed_role: 'approver', needed_kind: 'human' },
+      });
+    }
+    expect((await totalOf(onOrg))?.cap_usd).toBe(5);
   });
 
   it('raises nothing when one of several windows may not be raised', async () => {

@@ -1,8 +1,10 @@
 /** Changes to the configuration and refused access in the org's own log, through the same dispatch as every edge. */
 import { beforeEach, describe, expect, it, test } from 'vitest';
 import type { Operation } from '../../src/api/operation.ts';
-import { OPERATION_NAMES, OPERATIONS, type OperationName } from '../../src/api/operations.ts';
+import { findOperation, OPERATION_NAMES, OPERATIONS, type OperationName } from '../../src/api/operations.ts';
+import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { StorageUnavailable } from '../../src/app/ports.ts';
+import { tracedOrgLog } from '../../src/app/traced-org-log.ts';
 import type { OrgLogRow } from '../../src/core/org-log/org-event.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
 import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
@@ -141,21 +143,120 @@ describe('a change to the configuration', () => {
     },
   );
 
-  it('that is refused says so and why, and what was asked for', async () => {
-    await admin.refused('_cleveragents/config/set', { key: 'core.default-action', value: 'nothing' });
-    const [asked, ended] = await rows();
-    expect(asked).toMatchObject({ type: 'change_requested', data: { subject: { key: 'core.default-action' } } });
-    expect(ended).toMatchObject({
-      type: 'change_refused',
-      data: { change: 'configuration_changed', reason: expect.stringContaining('invalid: ') },
+  it('that somebody else comes before says so and why, and what was asked for', async () => {
+    const { services } = service;
+    service = makeService({ ...services, actions: { ...services.actions, add: async () => false } });
+    admin = await service.caller(ORG);
+    await admin.refused('_cleveragents/action/add', { action });
+    expect(await rows()).toMatchObject([
+      { type: 'change_requested', data: { change: 'action_added' } },
+      { type: 'change_refused', data: { change: 'action_added', reason: expect.stringContaining('already_exists: ') } },
+    ]);
+  });
+
+  describe('that is refused', () => {
+    const agentCases: readonly (readonly [string, OperationName, (index: number) => object, object])[] = [
+      ['a cap of the org', '_cleveragents/budget/set', () => ({ level: 'org', total_usd: 0 }), { reason: 'role_missing' }],
+      [
+        'sessions that there are not',
+        '_cleveragents/budget/set',
+        (index) => ({ level: 'session', session_id: `none-${index}`, total_usd: 1 }),
+        { reason: 'change_target_unknown', subjects: expect.arrayContaining(['none-0']) },
+      ],
+      ['a raise', '_cleveragents/budget/set', () => ({ level: 'session', session_id: 's1', total_usd: 100 }), { reason: 'role_missing' }],
+      ['a raise on creation', 'session.create', () => ({ session_id: 's1', max_cost: 100 }), { reason: 'change_conflicts' }],
+      [
+        'halts of sessions that there are not',
+        '_cleveragents/halt/set',
+        (index) => ({ level: 'session', session_id: `none-${index}`, reason: 'x' }),
+        { reason: 'change_target_unknown' },
+      ],
+      ['a halt without a reason', '_cleveragents/halt/set', () => ({ level: 'org', reason: ' ' }), { reason: 'change_invalid' }],
+      ['a halt of the org', '_cleveragents/halt/set', () => ({ level: 'org', reason: 'x' }), { reason: 'role_missing' }],
+      ['nothing in particular', '_cleveragents/budget/set', () => ({ level: 'org' }), { reason: 'change_invalid' }],
+    ];
+
+    test.each(agentCases)('is counted: %s, a hundred times in a minute, is two rows', async (_what, name, params, data) => {
+      await admin.call('session.create', { session_id: 's1', max_cost: 5 });
+      const agent = await service.caller(ORG, { kind: 'agent', roles: ['operator'] });
+      const earlier = (await rows()).length;
+      for (let index = 0; index < 100; index += 1) await agent.refused(name, params(index) as never);
+      service.clock.ms += 60_000;
+      const added = (await rows()).slice(earlier);
+      expect(added.map(({ type }) => type)).toEqual(['access_refused', 'access_refused']);
+      for (const row of added) expect(row).toMatchObject({ actor: { id: agent.principal.keyId }, data: { operations: [name] } });
+      expect(added.map((row) => (row.type === 'access_refused' ? row.data.count : null))).toEqual([1, 99]);
+      expect(added[0]?.data).toMatchObject(data);
     });
+
+    it('is counted by operation', async () => {
+      await admin.refused('_cleveragents/profile/delete', { name: 'none' });
+      await admin.refused('_cleveragents/key/revoke', { key_id: service.services.ids.ulid() });
+      expect(await rows()).toMatchObject([
+        { data: { reason: 'change_target_unknown', operations: ['_cleveragents/profile/delete'], count: 1 } },
+        { data: { reason: 'change_target_unknown', operations: ['_cleveragents/key/revoke'], count: 1 } },
+      ]);
+    });
+  });
+
+  const same: readonly (readonly [string, OperationName, (caller: TestCaller) => Promise<object>])[] = [
+    ['the same setting', '_cleveragents/config/set', async () => ({ key: 'guardrails.max_steps', value: 5 })],
+    ['the same cap of the org', '_cleveragents/budget/set', async () => ({ level: 'org', total_usd: 5 })],
+    [
+      'the same cap of a session',
+      '_cleveragents/budget/set',
+      async (caller) => ({
+        level: 'session',
+        session_id: (await caller.call('session.create', { session_id: 's9' })).session_id,
+        daily_usd: 2,
+      }),
+    ],
+    ['the same cap on creation', 'session.create', async () => ({ session_id: 's1', max_cost: 2 })],
+    [
+      'a session halt that holds',
+      '_cleveragents/halt/set',
+      async (caller) => {
+        await caller.call('session.create', { session_id: 's9' });
+        return { level: 'session', session_id: 's9', reason: 'x' };
+      },
+    ],
+    ['an org halt that holds', '_cleveragents/halt/set', async () => ({ level: 'org', reason: 'x' })],
+    [
+      'a plan halt that holds',
+      '_cleveragents/halt/set',
+      async (caller) => ({ level: 'plan', plan_id: await started(caller), reason: 'x' }),
+    ],
+    [
+      'revoking again',
+      '_cleveragents/key/revoke',
+      async (caller) => ({
+        key_id: (await caller.call('_cleveragents/key/create', { name: 'ci', kind: 'agent', roles: ['operator'] })).key_id,
+      }),
+    ],
+  ];
+
+  test.each(same)('that changes nothing leaves no row: %s', async (_what, name, paramsOf) => {
+    const params = await paramsOf(admin);
+    const first = (await rows()).length;
+    await admin.call(name, params as never);
+    const earlier = (await rows()).length;
+    expect(earlier).toBe(first + 2);
+    for (let times = 0; times < 3; times += 1) await admin.call(name, params as never);
+    expect(await rows()).toHaveLength(earlier);
+  });
+
+  it('of nothing: clearing what is not halted leaves no row', async () => {
+    await admin.call('_cleveragents/halt/clear', { level: 'org' });
+    await admin.call('_cleveragents/budget/set', { level: 'org', total_usd: null });
+    expect(await rows()).toEqual([]);
   });
 
   it('that nobody may ask for, or with bad parameters, leaves none', async () => {
     const agent = await service.caller(ORG, { kind: 'agent', roles: ['operator'] });
     await agent.refused('_cleveragents/config/set', { key: 'guardrails.max_steps', value: 1 });
     await admin.refused('_cleveragents/config/set', { key: 'guardrails.max_steps', value: 'many' });
-    expect((await rows()).filter(({ type }) => type !== 'access_refused')).toEqual([]);
+    const reasons = (await rows()).map((row) => (row.type === 'access_refused' ? row.data.reason : row.type));
+    expect(reasons).toEqual(['role_missing', 'change_invalid']);
   });
 
   it('never shows a secret: not the key that was made, nor one that stands in a value', async () => {
@@ -194,6 +295,44 @@ describe('while the log cannot be written', () => {
     );
     expect(await caller.call('_cleveragents/config/get', { key: 'guardrails.max_steps' })).toMatchObject({ value: null });
     expect((await caller.call('_cleveragents/key/list', {})).keys).toHaveLength(1);
+  });
+
+  it('no operation that is a change makes it', async () => {
+    for (const [name, of] of Object.entries(CHANGES)) {
+      const real = makeMemoryOrgLog({ sha256, nowMs: () => START });
+      let isBroken = false;
+      service = makeService({
+        orgLog: {
+          ...real,
+          append: async (org, entry) => {
+            if (isBroken) throw new StorageUnavailable('orgLog.append', new Error('switched off by a test'));
+            await real.append(org, entry);
+          },
+        },
+      });
+      if (operation(name as OperationName).change?.unrecorded === 'goes_ahead') continue;
+      const caller = await service.caller(ORG);
+      await of.before?.(caller);
+      const params = typeof of.params === 'function' ? await of.params(caller) : of.params;
+      isBroken = true;
+      const attempt = () => caller.call(name as OperationName, params as never);
+      await expect(attempt(), name).rejects.toBeInstanceOf(StorageUnavailable);
+      isBroken = false;
+      const earlier = (await rows()).length;
+      // Had it been made, it would be refused now or leave no row.
+      await attempt();
+      expect(
+        (await rows()).slice(earlier).map(({ type }) => type),
+        name,
+      ).toEqual(['change_requested', operation(name as OperationName).change?.type]);
+    }
+  });
+
+  it('a session is not made without the cap that could not be recorded', async () => {
+    service = broken();
+    const caller = await service.caller(ORG);
+    await expect(caller.call('session.create', { session_id: 's1', max_cost: 2 })).rejects.toBeInstanceOf(StorageUnavailable);
+    expect((await caller.call('session.list', {})).sessions).toEqual([]);
   });
 
   it('the kill switch works all the same', async () => {
@@ -264,6 +403,31 @@ describe('refused access', () => {
       actor: { kind, id: caller.principal.keyId, name: 'Eve' },
       data: { reason, count: 1, operations: [name], subjects: 'plan_id' in params ? [params.plan_id] : [] },
     });
+  });
+
+  it('and changes name the request that they came with', async () => {
+    const trace = (of: string) => of.repeat(32);
+    const { services } = service;
+    const traced = (id: string) => ({ ...services, orgLog: tracedOrgLog(services.orgLog, id) });
+    const ask = (name: OperationName, params: object, id: string) => {
+      const found = findOperation(name);
+      if (found === null) throw new Error(name);
+      return dispatchOperation(found, params, { principal: admin.principal, idempotencyKey: null }, traced(id));
+    };
+    await ask('_cleveragents/config/set', { key: 'guardrails.max_steps', value: 5 }, trace('a'));
+    await ask('_cleveragents/config/set', { key: 'core.default-action', value: 'none' }, trace('b'));
+    await ask('_cleveragents/config/set', { key: 'core.default-action', value: 'none' }, trace('c'));
+    await ask('_cleveragents/config/set', { key: 'core.default-action', value: 'none' }, trace('d'));
+    service.clock.ms += 60_000;
+    expect((await rows()).map((row) => [row.type, row.trace_id, Reflect.get(row.data, 'trace_ids')])).toEqual([
+      ['change_requested', trace('a'), undefined],
+      ['configuration_changed', trace('a'), undefined],
+      ['access_refused', trace('b'), undefined],
+      ['access_refused', trace('c'), [trace('c'), trace('d')]],
+    ]);
+    const { entries } = await admin.call('_cleveragents/org/log/list', {});
+    expect(entries.map(({ context }) => context['trace_id'])).toEqual([trace('a'), trace('a'), trace('b'), trace('c')]);
+    expect((await service.services.orgLog.verify(ORG))?.valid).toBe(true);
   });
 
   it('to the plan of another org stands in the log of the org that asked, and nowhere else', async () => {

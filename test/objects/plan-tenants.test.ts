@@ -1,7 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test';
 import { env } from 'cloudflare:workers';
 import { describe, expect, it } from 'vitest';
-import type { CallContext } from '../../src/app/handler.ts';
+import type { HandlerCall } from '../../src/app/handler.ts';
 import { approvalHandlers } from '../../src/app/handlers/approval-handlers.ts';
 import { guardHandlers } from '../../src/app/handlers/guard-handlers.ts';
 import { planHandlers } from '../../src/app/handlers/plan-handlers.ts';
@@ -44,7 +44,7 @@ const tablesOf = (person: Principal, planId: string) =>
     alarm: await state.storage.getAlarm(),
   }));
 
-const call = (principal: Principal): CallContext => ({ principal, idempotencyKey: null });
+const call = (principal: Principal): HandlerCall => ({ principal, idempotencyKey: null, changing: async () => {} });
 
 /** Every operation that names a plan, as whoever calls it gets its answer. */
 function operations(planId: string, approvalId: string): Record<string, (principal: Principal) => Promise<unknown>> {

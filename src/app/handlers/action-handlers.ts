@@ -20,6 +20,15 @@ export const actionHandlers = {
     const issues = [...(await unknownProfileOf(action, call.principal.org, services)), ...unknownNames(action, services)];
     if (issues.length > 0) return err(invalidWith('action', issues));
 
+    const taken: Refusal = {
+      kind: 'already_exists',
+      message: `An action named '${action.name}' exists; choose another name`,
+      entity: 'action',
+      id: action.name,
+      details: { action_name: action.name },
+    };
+    if ((await services.actions.get(call.principal.org, action.name)) !== null) return err(taken);
+    await call.changing();
     const now = new Date(services.clock.nowMs()).toISOString();
     const document: NamedDocument = {
       org: call.principal.org,
@@ -29,14 +38,7 @@ export const actionHandlers = {
       createdAt: now,
       updatedAt: now,
     };
-    if (await services.actions.add(document)) return ok(actionViewOf(document));
-    return err({
-      kind: 'already_exists',
-      message: `An action named '${action.name}' exists; choose another name`,
-      entity: 'action',
-      id: action.name,
-      details: { action_name: action.name },
-    });
+    return (await services.actions.add(document)) ? ok(actionViewOf(document)) : err(taken);
   },
 
   '_cleveragents/action/show': async (params, call, services) => {

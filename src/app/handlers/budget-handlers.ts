@@ -1,6 +1,6 @@
 import type { BudgetView } from '../../api/budget.ts';
-import type { Caps } from '../../core/budget/node-state.ts';
-import { type CapWindow, dayOf, windowKey } from '../../core/budget/window.ts';
+import { type Caps, isLooserCap } from '../../core/budget/node-state.ts';
+import { CAP_WINDOWS, type CapWindow, dayOf, windowKey } from '../../core/budget/window.ts';
 import { effectiveLimit } from '../../core/guard-policy.ts';
 import { reservedMicroUsd, spentMicroUsd } from '../../core/ledger.ts';
 import { parseCapUsd, toUsd } from '../../core/money.ts';
@@ -10,7 +10,7 @@ import { invalidField, notFound, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { approvingCaller } from '../caller.ts';
 import type { CallContext, Handlers } from '../handler.ts';
-import type { BudgetNodeView, BudgetRef } from '../ports.ts';
+import type { BudgetNodePort, BudgetNodeView, BudgetRef } from '../ports.ts';
 import { findProfile } from '../profiles.ts';
 import { pushToPlans } from '../push-to-plans.ts';
 import type { Services } from '../services.ts';
@@ -58,7 +58,16 @@ export const budgetHandlers = {
     const mayLoosen = await mayRaise(target.value, call, services);
     if (!mayLoosen.ok) return mayLoosen;
     const node = services.budgets.node(org, target.value);
-    const set = await node.setCaps(change.value, { mayLoosen: mayLoosen.value });
+    const known = await capsOf(node);
+    const changed = CAP_WINDOWS.filter((window) => change.value[window] !== undefined && change.value[window] !== known[window]);
+    const loosens = changed.some((window) => isLooserCap(change.value[window] ?? null, known[window]));
+    if (loosens && !mayLoosen.value) return err(mayNotRaise(target.value, call));
+    // Those below are told again, whether or not anything changes.
+    let set = changed.length === 0 ? await node.setCaps(change.value, { mayLoosen: mayLoosen.value, again: true }) : null;
+    if (set === null || (!set.ok && set.error === 'would_change')) {
+      await call.changing();
+      set = await node.setCaps(change.value, { mayLoosen: mayLoosen.value });
+    }
     if (!set.ok) return err(mayNotRaise(target.value, call));
     // Calls that were held by the old cap are decided again; who cannot be told now goes on when it is asked to.
     const told = set.value.loosened
@@ -240,10 +249,27 @@ async function targetOf(
   return (await services.sessions.get(org, id)) === null ? err(notFound('session', id)) : ok({ kind: 'session', id });
 }
 
-/** The key is read fresh: a right that was taken away a second ago is gone. */
+/** The caps of a node as they are. */
+async function capsOf(node: BudgetNodePort): Promise<Caps> {
+  const { caps } = await node.show(null);
+  const capOf = (wanted: CapWindow): number | null => caps.find(({ window }) => window === wanted)?.capMicroUsd ?? null;
+  return { total: capOf('total'), monthly: capOf('monthly'), daily: capOf('daily') };
+}
+
+/**
+ * Whether the caller may raise or remove caps. Those of the org stop every plan of it, so whoever may not decide about plans may not lower
+ * them either. The key is read fresh: a right that was taken away a second ago is gone.
+ */
 async function mayRaise({ kind }: BudgetRef, call: CallContext, services: Services): Promise<Result<boolean, Refusal>> {
   const caller = await approvingCaller(call.principal, services);
   if (!caller.ok) return caller;
+  if (kind === 'org' && !caller.value.mayApprove) {
+    return err({
+      kind: 'forbidden',
+      message: 'setting the caps of the org is for keys of kind human with the role approver; raising or removing one needs admin',
+      details: { needed_role: 'approver', needed_kind: 'human' },
+    });
+  }
   return ok(caller.value.mayApprove && (kind !== 'org' || hasRole(call.principal.roles, 'admin')));
 }
 

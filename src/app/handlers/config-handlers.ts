@@ -1,5 +1,5 @@
 import { CONFIG_KEYS, type ConfigEntryView, type ConfigKey, type ConfigScope } from '../../api/config.ts';
-import type { JsonValue } from '../../core/json.ts';
+import { canonicalJson, type JsonValue } from '../../core/json.ts';
 import { invalidField, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import type { Handlers } from '../handler.ts';
@@ -21,6 +21,9 @@ export const configHandlers = {
     if (!place.ok) return place;
     const issue = await valueIssue(params.key, params.value, org, services);
     if (issue !== null) return err(invalidField('value', issue));
+    const known = await services.config.get(org, place.value.stored, params.key);
+    if (canonicalJson(known) === canonicalJson(params.value)) return ok(entryOf(place.value, params.key, params.value));
+    await call.changing();
     await services.config.set(org, place.value.stored, params.key, params.value);
     return ok(entryOf(place.value, params.key, params.value));
   },

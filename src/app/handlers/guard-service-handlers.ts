@@ -1,4 +1,5 @@
 import type { ResultOf } from '../../api/operations.ts';
+import { maskJson, maskText } from '../../core/audit/mask.ts';
 import { effectiveLimit, type Guardrails } from '../../core/guard-policy.ts';
 import { dryRun } from '../../core/guards/dry-run.ts';
 import { type Grants, type GuardVerdict, NO_GRANTS } from '../../core/guards/guard.ts';
@@ -176,7 +177,7 @@ export const guardServiceHandlers = {
       plan_id: params.plan_id,
       metadata: {
         guardrail_audit_trail: { entries: [...entries], max_entries: maxEntries, allowed_count: allowed, denied_count: denied },
-        autonomy_guardrails: autonomyGuardrails(read.value.plan),
+        autonomy_guardrails: maskJson(autonomyGuardrails(read.value.plan)) as JsonObject,
       },
     });
   },
@@ -300,7 +301,7 @@ function authorization(
     plan_id: planId,
     decision_id: `${planId}.${answer.callId}`,
     allowed: answer.allowed,
-    reason: answer.reason,
+    reason: answer.reason === null ? null : maskText(answer.reason),
     requires_approval: answer.requiresApproval,
     expires_at: answer.expiresAt,
     ...(answer.approvalId === null ? {} : { approval_id: answer.approvalId }),
@@ -309,7 +310,7 @@ function authorization(
       guard,
       event_type: eventType,
       result: allowed ? 'allowed' : 'denied',
-      reason,
+      reason: reason === null ? null : maskText(reason),
       ...(limit === undefined ? {} : { limit }),
       ...(actual === undefined ? {} : { actual }),
       ...(exceededLevel === undefined ? {} : { exceeded_level: exceededLevel }),

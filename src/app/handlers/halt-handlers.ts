@@ -1,4 +1,5 @@
 import type { HaltView } from '../../api/halt.ts';
+import { maskText } from '../../core/audit/mask.ts';
 import { commandOfWord, newestWords } from '../../core/halt-word.ts';
 import type { Caller } from '../../core/plan/commands.ts';
 import type { HaltLevel, HaltWord } from '../../core/plan/plan.ts';
@@ -120,9 +121,7 @@ async function change(
   }
   const sessionId = of.kind === 'org' ? null : of.id;
   const pushed: Pushed =
-    word === null
-      ? { reached: 0, unreached: [] }
-      : await pushToPlans({ org, sessionId }, commandOfWord(word, sessionId), services);
+    word === null ? { reached: 0, unreached: [] } : await pushToPlans({ org, sessionId }, commandOfWord(word, sessionId), services);
   const done = pushed.unreached.length === 0;
   if (word !== null && done) await services.halts.told(org, of, word.epoch);
   return ok({
@@ -167,7 +166,7 @@ function viewOf(of: HaltRef, words: readonly HaltWord[]): HaltView {
 
 function haltsOf(words: readonly HaltWord[]): Pick<HaltView, 'halted' | 'halts'> {
   const halts = words.flatMap(({ level, epoch, reason, by, at }) =>
-    reason === null ? [] : [{ level, reason, epoch, halted_by: by.id, halted_at: at }],
+    reason === null ? [] : [{ level, reason: maskText(reason), epoch, halted_by: by.id, halted_at: at }],
   );
   return { halted: halts.length > 0, halts };
 }

@@ -30,6 +30,7 @@ export const keyHandlers = {
       expiresAt: expiresAt?.toISOString() ?? null,
       revokedAt: null,
     };
+    await call.changing();
     await services.keys.create(record);
     return ok({ ...keyViewOf(record), key: formatApiKey({ id: record.id, secret }) });
   },
@@ -47,8 +48,10 @@ export const keyHandlers = {
       const needed = key.kind === 'human' ? "person's key with the role admin" : 'key with the role admin';
       return err(invalidState(`This is the last ${needed}; make another one first`, { key_id: key.id }));
     }
+    if (key.revokedAt !== null) return ok(keyViewOf(key));
+    await call.changing();
     await services.keys.revoke(org, key.id, now);
-    return ok(keyViewOf({ ...key, revokedAt: key.revokedAt ?? now }));
+    return ok(keyViewOf({ ...key, revokedAt: now }));
   },
 } satisfies Pick<Handlers, '_cleveragents/key/create' | '_cleveragents/key/list' | '_cleveragents/key/revoke'>;
 

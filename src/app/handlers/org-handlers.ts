@@ -29,6 +29,7 @@ export const orgHandlers = {
       savedAt: new Date(services.clock.nowMs()).toISOString(),
       savedBy: keyId,
     };
+    await call.changing();
     // Told to the org's object first: from here on it looks for the version by itself, whatever becomes of this call.
     await services.floors.announce(org, next.version);
     if (!(await services.orgPolicies.save(next))) return err(changedMeanwhile(version));

@@ -1,4 +1,5 @@
 import type { Artifact } from '../../a2a/model.ts';
+import { maskText } from '../../core/audit/mask.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
 import type { ContentPart } from '../../core/plan/proposal.ts';
 import { type PlanSnapshot, valueIn } from '../../core/plan/snapshot.ts';
@@ -140,10 +141,10 @@ export const planHandlers = {
         decision_id: decision.id,
         parent_id: decision.parentId,
         type: decision.type,
-        question: decision.question,
-        chosen: decision.chosen,
-        alternatives: [...decision.alternatives],
-        rationale: decision.rationale,
+        question: maskText(decision.question),
+        chosen: maskText(decision.chosen),
+        alternatives: decision.alternatives.map(maskText),
+        rationale: maskText(decision.rationale),
         confidence: decision.confidence?.value ?? null,
         components: decision.confidence === null ? null : { ...decision.confidence.components },
         threshold: decision.threshold,

@@ -44,6 +44,7 @@ export const profileHandlers = {
       details: { profile_name: name },
     };
     if (last !== null && last.document !== null) return err(taken);
+    await call.changing();
     const added = nextVersion(name, last, parsed.value, call, services);
     return (await services.profiles.save(added)) ? ok(viewOf({ document: parsed.value.profile, stored: added }, services)) : err(taken);
   },
@@ -53,6 +54,7 @@ export const profileHandlers = {
     if (!last.ok) return last;
     const parsed = await readProfile(params, params.name, call, services);
     if (!parsed.ok) return parsed;
+    await call.changing();
     const updated = nextVersion(params.name, last.value, parsed.value, call, services);
     if (!(await services.profiles.save(updated))) return err(changedMeanwhile(params.name));
     return ok(viewOf({ document: parsed.value.profile, stored: updated }, services));
@@ -61,6 +63,7 @@ export const profileHandlers = {
   '_cleveragents/profile/delete': async ({ name }, call, services) => {
     const last = await findCustom(name, call, services);
     if (!last.ok) return last;
+    await call.changing();
     const deletion = nextVersion(name, last.value, null, call, services);
     if (!(await services.profiles.save(deletion))) return err(changedMeanwhile(name));
     return ok({ name, deleted: true, version: deletion.version });

@@ -25,6 +25,7 @@ export const projectHandlers = {
     const { org } = call.principal;
     const { name } = params;
     if ((await services.projectStore.get(org, name)) !== null) return err(projectExists(name));
+    await call.changing();
     const head = await services.projects.project(org, name).create();
     const record: ProjectRecord = {
       org,

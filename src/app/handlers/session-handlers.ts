@@ -1,11 +1,12 @@
 import type { TaskState } from '../../a2a/model.ts';
 import { TERMINAL_STATES } from '../../a2a/model.ts';
 import type { SessionView } from '../../api/session.ts';
+import { isLooserCap } from '../../core/budget/node-state.ts';
 import { parseCapUsd, toUsd } from '../../core/money.ts';
 import { invalidField, invalidState, notFound, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { actorOf } from '../caller.ts';
-import type { CallContext, Handlers } from '../handler.ts';
+import type { CallContext, HandlerCall, Handlers } from '../handler.ts';
 import { type PlanIndexRow, type SessionRecord, StorageUnavailable } from '../ports.ts';
 import type { Services } from '../services.ts';
 
@@ -19,6 +20,8 @@ export const sessionHandlers = {
    * "Session Create"): whether it exists matters when a plan needs it. It is answered once its cap is in force.
    */
   'session.create': async (params, call, services) => {
+    const refused = params.max_cost === undefined ? null : await announceCap(params.session_id, params.max_cost, call, services);
+    if (refused !== null) return err(refused);
     const session = await services.sessions.ensure({
       org: call.principal.org,
       id: params.session_id ?? services.ids.ulid(),
@@ -28,7 +31,7 @@ export const sessionHandlers = {
       closedAt: null,
       createdBy: call.principal.keyId,
     });
-    if (session.status !== 'open') return err(invalidState('the session is closed; use another session_id', { session_id: session.id }));
+    if (session.status !== 'open') return err(isClosed(session));
     const capped = params.max_cost === undefined ? ok(null) : await capSession(session.id, params.max_cost, call, services);
     return capped.ok ? ok({ session_id: session.id, status: 'created' }) : capped;
   },
@@ -39,8 +42,7 @@ export const sessionHandlers = {
   'session.show': async (params, call, services) => {
     const session = await services.sessions.get(call.principal.org, params.session_id);
     if (session === null) return err(notFound('session', params.session_id));
-    const { caps } = await services.budgets.node(call.principal.org, { kind: 'session', id: session.id }).show(null);
-    const total = caps.find(({ window }) => window === 'total')?.capMicroUsd ?? null;
+    const total = await totalCapOf(session.id, call, services);
     return ok({ ...sessionViewOf(session), max_cost: total === null ? null : toUsd(total) });
   },
 
@@ -53,18 +55,48 @@ export const sessionHandlers = {
   },
 } satisfies Pick<Handlers, 'session.create' | 'session.list' | 'session.show' | 'session.close'>;
 
+const isClosed = ({ id }: SessionRecord): Refusal => invalidState('the session is closed; use another session_id', { session_id: id });
+
+/** Before the session is made, so that there is none without its cap where the cap cannot be recorded. */
+async function announceCap(
+  sessionId: string | undefined,
+  maxCostUsd: number,
+  call: HandlerCall,
+  services: Services,
+): Promise<Refusal | null> {
+  const cap = parseCapUsd(maxCostUsd);
+  if (!cap.ok) return invalidField('max_cost', cap.error);
+  const known = sessionId === undefined ? null : await services.sessions.get(call.principal.org, sessionId);
+  if (known !== null) {
+    if (known.status !== 'open') return isClosed(known);
+    const total = await totalCapOf(known.id, call, services);
+    if (total === cap.value) return null;
+    if (isLooserCap(cap.value, total)) return hasLowerCap(known.id);
+  }
+  await call.changing();
+  return null;
+}
+
+async function totalCapOf(sessionId: string, call: CallContext, services: Services): Promise<number | null> {
+  const { caps } = await services.budgets.node(call.principal.org, { kind: 'session', id: sessionId }).show(null);
+  return caps.find(({ window }) => window === 'total')?.capMicroUsd ?? null;
+}
+
+const hasLowerCap = (sessionId: string): Refusal =>
+  invalidState('the session exists with a lower cap; _cleveragents/budget/set raises it, for those who may approve', {
+    session_id: sessionId,
+  });
+
 /** Whoever opens a session may cap it; raising the cap of one that exists is for those who may approve (`budget/set`). */
-async function capSession(sessionId: string, maxCostUsd: number, call: CallContext, services: Services): Promise<Result<null, Refusal>> {
+async function capSession(sessionId: string, maxCostUsd: number, call: HandlerCall, services: Services): Promise<Result<null, Refusal>> {
   const cap = parseCapUsd(maxCostUsd);
   if (!cap.ok) return err(invalidField('max_cost', cap.error));
   const node = services.budgets.node(call.principal.org, { kind: 'session', id: sessionId });
+  const total = await totalCapOf(sessionId, call, services);
+  if (total === cap.value) return ok(null);
+  await call.changing();
   const set = await node.setCaps({ total: cap.value }, { mayLoosen: false });
-  if (set.ok) return ok(null);
-  return err(
-    invalidState('the session exists with a lower cap; _cleveragents/budget/set raises it, for those who may approve', {
-      session_id: sessionId,
-    }),
-  );
+  return set.ok ? ok(null) : err(hasLowerCap(sessionId));
 }
 
 /**

@@ -52,6 +52,9 @@ export type NodeLevel = BudgetRefusal['level'];
 /** Null: this window is not limited. All that are set apply at once. */
 export type Caps = Readonly<Record<CapWindow, number | null>>;
 
+/** Whether one cap in the place of another lets more be spent. */
+export const isLooserCap = (cap: number | null, before: number | null): boolean => before !== null && (cap === null || cap > before);
+
 export const NO_CAPS: Caps = { total: null, monthly: null, daily: null };
 
 export type AccountKey = string;

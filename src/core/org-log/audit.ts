@@ -26,7 +26,7 @@ export function orgAuditEntryOf(row: OrgLogRow): AuditEntry {
     result: allowed ? 'allowed' : 'denied',
     reason: reason === null ? null : maskText(reason),
     actor: row.actor,
-    context: maskJson(JSON.parse(JSON.stringify(context)) as JsonObject) as JsonObject,
+    context: maskJson(JSON.parse(JSON.stringify({ ...context, trace_id: row.trace_id })) as JsonObject) as JsonObject,
     hash: row.hash,
   });
   switch (row.type) {

@@ -86,7 +86,13 @@ export function recordDue(tables: OrgLogTables, context: BookContext): void {
     if (at > before) continue;
     const { change_id, change, operation, subject } = row.data;
     const reason = 'nobody told how it ended: look at what is in force';
-    write(tables, context, { type: 'change_unresolved', actor: row.actor, data: { change_id, change, operation, subject, reason } });
+    const trace = row.trace_id === undefined ? {} : { trace_id: row.trace_id };
+    write(tables, context, {
+      type: 'change_unresolved',
+      actor: row.actor,
+      data: { change_id, change, operation, subject, reason },
+      ...trace,
+    });
   }
 }
 

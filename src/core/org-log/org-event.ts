@@ -6,8 +6,9 @@ import type { ActorRef } from '../plan/plan.ts';
  * What the org's own log records (design sections 3 and 12): its configuration and keys, who was refused, and where the log of every plan
  * stood. A closed, published list.
  *
- * A change to the configuration is two rows: `change_requested` before it is made and, after it, the change by its own name or
- * `change_refused`. So there is no change without a row; a request without an outcome becomes `change_unresolved` in time.
+ * A change to the configuration is two rows: `change_requested` before it is made, when everything that could refuse it was looked at, and,
+ * after it, the change by its own name, or `change_refused` where something came in between. So there is no change without a row; a request
+ * without an outcome becomes `change_unresolved` in time. What was refused before is counted (`access_refused`).
  */
 export interface OrgEventBodies {
   change_requested: {
@@ -36,7 +37,7 @@ export interface OrgEventBodies {
   change_refused: ChangeEnded;
   /** Nobody told how it ended: it may have been made or not. */
   change_unresolved: ChangeEnded;
-  /** A caller with a key of this org was refused. Refusals of one key for one reason are counted by the minute (refusals.ts). */
+  /** A caller with a key of this org was refused access or a change. Refusals of one key for one reason are counted by the minute (refusals.ts). */
   access_refused: {
     readonly reason: AccessRefusalReason;
     readonly count: number;
@@ -45,6 +46,8 @@ export interface OrgEventBodies {
     readonly subjects: readonly string[];
     readonly first_at: string;
     readonly last_at: string;
+    /** Of the requests, where they were more than the one that the row names; of many the first. */
+    readonly trace_ids?: readonly string[];
   };
   /** Used up to nine tenths of a cap above plans. */
   budget_warning: {
@@ -119,6 +122,12 @@ export const ACCESS_REFUSAL_REASONS = [
   'key_expired',
   /** The id is that of a key, the secret is not. */
   'wrong_secret',
+  /** A change to the configuration that was not made: as it was asked for it is none, */
+  'change_invalid',
+  /** what it is about does not exist, */
+  'change_target_unknown',
+  /** or it does not go together with what is there. */
+  'change_conflicts',
 ] as const;
 export type AccessRefusalReason = (typeof ACCESS_REFUSAL_REASONS)[number];
 
@@ -139,7 +148,13 @@ export const ORG_EVENT_TYPES = [
 
 /** What happened and who did it; the log gives it time and place. */
 export type OrgFact = {
-  readonly [T in OrgEventType]: { readonly type: T; readonly actor: ActorRef; readonly data: OrgEventBodies[T] };
+  readonly [T in OrgEventType]: {
+    readonly type: T;
+    readonly actor: ActorRef;
+    readonly data: OrgEventBodies[T];
+    /** Of the request that it came with; what came with none has none. */
+    readonly trace_id?: string;
+  };
 }[OrgEventType];
 
 export type OrgEvent = OrgFact & { readonly at: string };

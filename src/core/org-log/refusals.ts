@@ -1,7 +1,7 @@
 /**
  * Refusals of known keys, counted. Whoever holds a key (or knows the id of one) can be refused as often as he likes; the log must neither
  * grow with it nor forget it. So the first refusal of a key for a reason in a minute is a row at once, and all further ones of that minute
- * are one more row with their number: at most two rows per key, reason and minute, and the numbers add up to what happened.
+ * are one more row with their number: at most two rows per key, reason and minute (for changes also per operation), and the numbers add up to what happened.
  */
 import type { ActorRef } from '../plan/plan.ts';
 import type { AccessRefusalReason, OrgFact } from './org-event.ts';
@@ -15,6 +15,8 @@ export interface RefusalNote {
   readonly count: number;
   readonly firstAt: string;
   readonly lastAt: string;
+  /** Of the requests; absent where there was none. */
+  readonly traceIds?: readonly string[];
 }
 
 /** Names that are kept of many. */
@@ -45,8 +47,9 @@ export function refusalNote(
 }
 
 /** What is counted together. */
-export function refusalBucket({ actor, reason, firstAt }: RefusalNote): string {
-  return JSON.stringify([actor.id, reason, firstAt.slice(0, 16)]);
+export function refusalBucket({ actor, reason, operations, firstAt }: RefusalNote): string {
+  const ofChange = reason.startsWith('change_') ? operations.slice(0, 1) : [];
+  return JSON.stringify([actor.id, reason, firstAt.slice(0, 16), ...ofChange]);
 }
 
 /** Both notes in one; the caller knows that they belong together. */
@@ -61,6 +64,7 @@ export function mergeRefusals(a: RefusalNote | null, b: RefusalNote): RefusalNot
     // ISO times sort as text.
     firstAt: [a.firstAt, b.firstAt].sort()[0] ?? a.firstAt,
     lastAt: [a.lastAt, b.lastAt].sort()[1] ?? a.lastAt,
+    ...tracesOf([...(a.traceIds ?? []), ...(b.traceIds ?? [])]),
   };
 }
 
@@ -69,10 +73,18 @@ export function isRefusalDue(note: RefusalNote, now: string): boolean {
   return note.firstAt.slice(0, 16) < now.slice(0, 16);
 }
 
-export function refusalFact({ actor, reason, operations, subjects, count, firstAt, lastAt }: RefusalNote): OrgFact {
+export function refusalFact({ actor, reason, operations, subjects, count, firstAt, lastAt, traceIds = [] }: RefusalNote): OrgFact {
+  const [first] = traceIds;
   return {
     type: 'access_refused',
     actor,
-    data: { reason, count, operations, subjects, first_at: firstAt, last_at: lastAt },
+    data: {
+      ...{ reason, count, operations, subjects, first_at: firstAt, last_at: lastAt },
+      ...(traceIds.length > 1 ? { trace_ids: traceIds } : {}),
+    },
+    ...(first === undefined ? {} : { trace_id: first }),
   };
 }
+
+const tracesOf = (ids: readonly string[]): Pick<RefusalNote, 'traceIds'> =>
+  ids.length === 0 ? {} : { traceIds: [...new Set(ids)].slice(0, MAX_NAMES) };

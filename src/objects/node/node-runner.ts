@@ -15,7 +15,7 @@ import {
   sweepNode,
 } from '../../core/budget/node.ts';
 import type { NodeOutput, NodeStep } from '../../core/budget/node-draft.ts';
-import { type Caps, loadNode, type NodeLevel, type NodeState, showNode } from '../../core/budget/node-state.ts';
+import { type Caps, isLooserCap, loadNode, type NodeLevel, type NodeState, showNode } from '../../core/budget/node-state.ts';
 import { type Ask, type AskAnswer, type Close, type Freed, type Recall, type RecallReply, TIMEOUT_MS } from '../../core/budget/protocol.ts';
 import { CAP_WINDOWS, type Day, dayOf, sameWindow } from '../../core/budget/window.ts';
 import { err, ok, type Result } from '../../core/result.ts';
@@ -102,10 +102,15 @@ export class NodeRunner {
   }
 
   /** Answers when every holder has heard of it or was not reached. */
-  setCaps(name: NodeName, change: BudgetCapsChange, { mayLoosen }: BudgetCapsOptions): Promise<Result<BudgetCapsAnswer, 'would_loosen'>> {
+  setCaps(
+    name: NodeName,
+    change: BudgetCapsChange,
+    { mayLoosen, again }: BudgetCapsOptions,
+  ): Promise<Result<BudgetCapsAnswer, 'would_loosen' | 'would_change'>> {
     const before = this.state.caps;
     const caps = { ...before, ...change };
-    const loosened = CAP_WINDOWS.some((window) => isLooser(caps[window], before[window]));
+    if (again === true && CAP_WINDOWS.some((window) => caps[window] !== before[window])) return Promise.resolve(err('would_change'));
+    const loosened = CAP_WINDOWS.some((window) => isLooserCap(caps[window], before[window]));
     if (loosened && !mayLoosen) return Promise.resolve(err('would_loosen'));
     return new Promise((resolve, reject) => {
       const call = this.newCall();
@@ -310,8 +315,6 @@ export class NodeRunner {
 
 /** Children that one answer lists, biggest first. */
 export const MAX_SHOWN_CHILDREN = 100;
-
-const isLooser = (cap: number | null, before: number | null): boolean => before !== null && (cap === null || cap > before);
 
 function take<T>(waiting: Map<string, T>, call: string): T | undefined {
   const found = waiting.get(call);

@@ -951,6 +951,17 @@ describe('a trail that grows', () => {
     expect(newest.entries.map((each) => each.context['current_step'])).toEqual([24, 25]);
   });
 
+  it('is cut to the bound in both views, also where it is less than twice as long', async () => {
+    await boss.call('_cleveragents/config/set', { key: 'guardrails.audit_max_entries', value: 20 });
+    const plan_id = await open();
+    for (let n = 1; n <= 30; n += 1) await agent.call('_cleveragents/guard/check_step_limit', { plan_id, current_step: n });
+    const newest = Array.from({ length: 20 }, (_, n) => n + 11);
+    expect((await trail(plan_id)).entries.map((each) => each.context['current_step'])).toEqual(newest);
+    const view = await viewer.call('_cleveragents/plan/guard/audit', { plan_id });
+    expect(view.entries.map((each) => each.context['current_step'])).toEqual(newest);
+    expect(view.evicted_count).toBe(view.allowed_count + view.denied_count - 20);
+  });
+
   it('of 10,005 checks has 10,000 entries, the first of them the sixth', async () => {
     const plan_id = await open();
     const port = service.services.plans.plan('acme', plan_id);

@@ -6,16 +6,19 @@ import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } 
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { runStandard } from '../../src/app/standard.ts';
 import type { Principal } from '../../src/core/principal.ts';
+import { FAULTS } from '../worker/test-worker.ts';
 import { eventually, newName, nodeStub } from './lease-player.ts';
 import {
   addAction,
   addKey,
+  auditOf,
   isSettled,
   isTerminal,
   newOrg,
   onlyPending,
   performed,
   planOf,
+  rowsOf,
   services,
   start,
   stubOf,
@@ -24,6 +27,7 @@ import {
 
 afterEach(() => {
   vi.useRealTimers();
+  FAULTS.between.clear();
 });
 
 async function call<N extends OperationName>(person: Principal, name: N, params: ParamsInputOf<N>): Promise<ResultOf<N>> {
@@ -176,6 +180,45 @@ describe('the budget of the org', () => {
     );
     expect(seen).toContainEqual(expect.objectContaining({ level: 'org', id: person.org, window: 'monthly', cap_micro_usd: 1_000_000 }));
   });
+});
+
+describe('a plan whose budgets do not answer', () => {
+  it.each(['session', 'org'])(
+    'runs nothing while the %s is away, tries for a minute, and then is refused with the reason in its trail',
+    async (level) => {
+      const person = await newOrg();
+      const sessionId = newName('s');
+      await call(person, 'session.create', { session_id: sessionId, max_cost: 5 });
+      await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 5 });
+      let asked = 0;
+      FAULTS.between.set(person.org, ({ operation }) => {
+        if (operation !== `${level}.ask`) return null;
+        asked += 1;
+        return 'before';
+      });
+      const planId = await startIn(person, sessionId, priced(person.org, 1));
+      await until(person, planId, ({ plan }) => plan.phase === 'execute' && asked > 0);
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now(), shouldAdvanceTime: false });
+      const done = await eventually(
+        async () => {
+          vi.setSystemTime(Date.now() + 25_000);
+          await runDurableObjectAlarm(stubOf(person, planId));
+          return planOf(person, planId).read();
+        },
+        (snapshot) => snapshot !== null && isSettled(snapshot),
+      );
+      FAULTS.between.delete(person.org);
+      expect(done?.plan.state).toBe('errored');
+      expect(asked).toBeGreaterThan(1);
+      expect(performed(person.org)).toEqual([]);
+      const refused = await rowsOf(person, planId, 'call_decided');
+      expect(refused.map(({ data }) => [data.allowed, data.guard, data.reserved_micro_usd])).toEqual([[false, 'budget_cap', 0]]);
+      expect(refused[0]?.data.reason).toContain('could not be asked');
+      await expect
+        .poll(async () => (await auditOf(person, planId)).filter(({ guardName }) => guardName === 'budget_cap'))
+        .toMatchObject([{ eventType: 'budget_blocked', result: 'denied', reason: expect.stringContaining('could not be asked') }]);
+    },
+  );
 });
 
 describe('a plan that is held by the cap of a day', () => {

@@ -196,6 +196,19 @@ describe('calls per step', () => {
     expect(driver.tools).toHaveLength(6);
   });
 
+  it('count from nothing in each step, also for a call that a human has let through', () => {
+    const reads = Array.from({ length: 3 }, () => call('files.read'));
+    const driver = PlanDriver.run(
+      { guardrails: { max_tool_calls_per_step: 3, tool_denylist: ['web.get'] } },
+      { execute: [{ calls: reads }, { calls: [call('web.get')] }] },
+    );
+    expect(driver.only).toMatchObject({ kind: 'call', guard: 'denylist' });
+    driver.approve();
+    driver.run();
+    expect(driver.tools).toEqual(['files.read', 'files.read', 'files.read', 'web.get']);
+    expect(driver.plan.callsInStep).toBe(1);
+  });
+
   it('of zero admit none', () => {
     const driver = PlanDriver.run({ guardrails: { max_tool_calls_per_step: 0 } }, eachItsStep(1));
     expect(driver.tools).toEqual([]);

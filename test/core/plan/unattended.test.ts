@@ -121,6 +121,27 @@ describe('the trail', () => {
     expect(decided[1]?.reason).toContain('files.write');
   });
 
+  it('tells of every question how it ended, also where nobody answered it or it was taken back', () => {
+    const expired = PlanDriver.run({ profile: 'manual' }, WORK);
+    const { id } = expired.only;
+    expired.wait(8 * 86_400_000).run();
+    expect(expired.trail.find(({ eventType }) => eventType === 'approval_expired')).toMatchObject({
+      guardName: 'approval',
+      result: 'denied',
+      reason: expect.any(String),
+      context: { approval_id: id },
+    });
+    // The question about the call is taken back when the policy that it was bound to changes.
+    const revoked = PlanDriver.run({ guardrails: { tool_denylist: ['files.write'] } }, WORK);
+    const asked = revoked.only.id;
+    revoked.revise({ kind: 'add', list: 'denylist', entry: 'another.tool' });
+    const closed = revoked.rowsOf('approval_closed').filter(({ data }) => data.approval_id === asked);
+    expect(closed).toHaveLength(1);
+    expect(revoked.trail.filter(({ eventType }) => eventType === 'approval_revoked')).toMatchObject([
+      { guardName: 'approval', result: 'denied', context: { approval_id: asked } },
+    ]);
+  });
+
   it('names who made, proposed, approved and cancelled, in the order of the log', () => {
     const driver = PlanDriver.run({ profile: profileOf('full-auto', { name: 'reviews', select_tool: 1 }) }, WORK);
     driver.approve();

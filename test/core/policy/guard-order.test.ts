@@ -78,6 +78,24 @@ it.each(PAIRS)('when %s and %s are both violated the first is the reason and bot
   }
 });
 
+/** The order of the source document, in words of its own: whoever changes the list of guards does not change this. */
+const SOURCE_ORDER = [
+  ['denylist', 'allowlist'],
+  ['denylist', 'budget_cap'],
+  ['denylist', 'tool_call_limit'],
+  ['denylist', 'write_approval'],
+  ['allowlist', 'budget_cap'],
+  ['allowlist', 'tool_call_limit'],
+  ['allowlist', 'write_approval'],
+  ['budget_cap', 'tool_call_limit'],
+  ['budget_cap', 'write_approval'],
+  ['tool_call_limit', 'write_approval'],
+] as const;
+
+it.each(SOURCE_ORDER)('of %s and %s the first is the reason, as in the source document', (first, second) => {
+  expect(evaluate([second, first])).toMatchObject({ allowed: false, guard: first, first: { guard: first } });
+});
+
 it('reports exactly the violated guards in order, for any set of them', () => {
   fc.assert(
     fc.property(fc.shuffledSubarray(NAMES), (violated) => {

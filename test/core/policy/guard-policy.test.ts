@@ -184,6 +184,26 @@ describe('combining', () => {
     expect(evaluateGuards(policy, requestOf('read_file'), factsOf()).guard).toBe('allowlist');
   });
 
+  it.each(['profile', 'action', 'plan', 'project', 'org_config'] as const)(
+    'allows nothing where the allowlist of %s is empty, whatever the others allow and whoever approves',
+    (origin) => {
+      const open: PolicySource = { origin: 'org', guardrails: { tool_allowlist: ['*'] } };
+      const empty: PolicySource =
+        origin === 'profile'
+          ? { origin, profile: profileOf({ extends: 'full-auto', guard: { tool_allowlist: [] } }) }
+          : { origin, guardrails: { tool_allowlist: [] } };
+      for (const policy of [combinePolicies([empty]), combinePolicies([open, empty]), combinePolicies([empty, open])]) {
+        for (const name of ['read_file', 'write_file']) {
+          expect(evaluateGuards(policy, requestOf(name), factsOf()).verdicts.find(({ guard }) => guard === 'allowlist')).toMatchObject({
+            allowed: false,
+            eventType: 'allowlist_blocked',
+          });
+        }
+      }
+      expect(combinePolicies([open]).allowlists).toHaveLength(1);
+    },
+  );
+
   it('is plain JSON with one canonical form', () => {
     const policy = combinePolicies([
       { origin: 'org', profile: lookup('ci') as AutomationProfile, guardrails: { max_steps: 3, tool_denylist: ['a'] } },

@@ -4,9 +4,9 @@ import { err, ok } from './result.ts';
 /**
  * Money is an integer number of micro-USD (a millionth of a dollar) in a safe integer, in names that end in `MicroUsd`.
  *
- * Promise: no amount passes through binary fractions after it was read. Caps round down and costs round up, so rounding never
- * lets anything through. Amounts are read as the decimal that was meant: a double that carries the noise of an addition
- * (`0.1 + 0.7`) is read by its 15 significant digits, the most that every double keeps.
+ * Promise: no amount passes through binary fractions after it was read. Costs round up, and a cap that is finer than a micro-USD is
+ * refused, so rounding never lets anything through and no small cap becomes a cap of nothing. Amounts are read as the decimal that was
+ * meant: a double that carries the noise of an addition (`0.1 + 0.7`) is read by its 15 significant digits, the most that every double keeps.
  */
 
 const MICRO_PER_USD = 1_000_000;
@@ -20,9 +20,9 @@ export function parseCostUsd(value: unknown): Result<number, string> {
   return parseUsd(value, 'up');
 }
 
-/** Reads a cap in USD, rounded DOWN to micro-USD. The error is a text for people. */
+/** Reads a cap in USD: at most six decimals, so that what is set is what holds. The error is a text for people. */
 export function parseCapUsd(value: unknown): Result<number, string> {
-  return parseUsd(value, 'down');
+  return parseUsd(value, 'exact');
 }
 
 /** Adds amounts. A sum past the safe integers stays at the largest one: it exceeds every cap, so it refuses rather than wraps. */
@@ -65,7 +65,7 @@ function formatAt(amountMicroUsd: number, decimals: number): string {
   return decimals === 0 ? `${sign}$${whole}` : `${sign}$${whole}.${digits.slice(-decimals)}`;
 }
 
-function parseUsd(value: unknown, direction: 'up' | 'down'): Result<number, string> {
+function parseUsd(value: unknown, rounding: 'up' | 'exact'): Result<number, string> {
   if (typeof value !== 'number') return err('must be a number of USD');
   if (!Number.isFinite(value)) return err('must be a finite number of USD');
   if (value < 0) return err('must not be negative');
@@ -77,8 +77,8 @@ function parseUsd(value: unknown, direction: 'up' | 'down'): Result<number, stri
   // A divisor above every 15-digit number leaves nothing; capping it avoids building a huge power for 5e-324.
   const divisor = 10n ** BigInt(Math.min(-shift, 20));
   const floor = digits / divisor;
-  const exact = digits % divisor === 0n;
-  return ok(Number(direction === 'up' && !exact ? floor + 1n : floor));
+  if (digits % divisor === 0n) return ok(Number(floor));
+  return rounding === 'exact' ? err(`must have at most ${DECIMALS} decimals`) : ok(Number(floor + 1n));
 }
 
 /** value = digits × 10^exponent, by the 15 significant digits of the double. */

@@ -21,6 +21,8 @@ const fieldsOf = (refusal: object): readonly string[] => {
 const planId = '01JPLAN0000000000000000000';
 const decisionId = `${planId}.c1`;
 const COSTS = [-1, -0.01, '5', {}, [], true, 1e300];
+/** A cap is what it says: an amount below a micro-dollar is not made a cap of nothing. */
+const CAPS = [...COSTS, 1e-7, 0.1234567];
 const COUNTS = [-1, 1.5, '3', {}, [3], 1e300];
 
 describe('an amount or a number that is none', () => {
@@ -50,16 +52,42 @@ describe('an amount or a number that is none', () => {
       COUNTS,
       (calls) => ({ automation_profile: 'auto', tool_name: 'x', context: { calls_so_far: calls } }),
     ],
-    ['_cleveragents/guard/configure', 'guardrails.tool_budget', COSTS, (tool_budget) => ({ plan_id: planId, guardrails: { tool_budget } })],
+    ['_cleveragents/guard/configure', 'guardrails.tool_budget', CAPS, (tool_budget) => ({ plan_id: planId, guardrails: { tool_budget } })],
     ['_cleveragents/guard/configure', 'guardrails.max_steps', COUNTS, (max_steps) => ({ plan_id: planId, guardrails: { max_steps } })],
     [
       '_cleveragents/plan/use',
       'guardrails.max_total_cost',
-      COSTS,
+      CAPS,
       (max_total_cost) => ({ action_name: 'a', guardrails: { max_total_cost } }),
     ],
     ['_cleveragents/plan/guard/set', 'guardrails.max_steps', COUNTS, (max_steps) => ({ plan_id: planId, guardrails: { max_steps } })],
-    ['session.create', 'max_cost', COSTS, (max_cost) => ({ session_id: 's', max_cost })],
+    [
+      '_cleveragents/plan/guard/set',
+      'guardrails.max_total_cost',
+      CAPS,
+      (max_total_cost) => ({ plan_id: planId, guardrails: { max_total_cost } }),
+    ],
+    ['session.create', 'max_cost', CAPS, (max_cost) => ({ session_id: 's', max_cost })],
+    ['_cleveragents/budget/set', 'total_usd', CAPS, (total_usd) => ({ level: 'org', total_usd })],
+    ['_cleveragents/budget/set', 'daily_usd', CAPS, (daily_usd) => ({ level: 'org', daily_usd })],
+    [
+      '_cleveragents/profile/add',
+      'profile.guard.max_total_cost',
+      CAPS,
+      (max_total_cost) => ({ profile: { name: 'p', guard: { max_total_cost } } }),
+    ],
+    [
+      '_cleveragents/profile/add',
+      'profile.safety.max_cost_per_plan',
+      CAPS,
+      (max_cost_per_plan) => ({ profile: { name: 'p', safety: { max_cost_per_plan } } }),
+    ],
+    [
+      '_cleveragents/org/policy/set',
+      'policy.guardrails.max_total_cost',
+      CAPS,
+      (max_total_cost) => ({ policy: { guardrails: { max_total_cost } } }),
+    ],
   ];
   const cells = fields.flatMap(([name, field, values, make]) => values.map((value) => [name, field, value, make(value)] as const));
 

@@ -45,8 +45,8 @@ describe('a child plan that spends from a reservation of its parent', () => {
             const ledger = child?.ledger ?? parent;
             const held = reserve(ledger, child?.cap ?? capOf(cap), { id: `call${n}`, amountMicroUsd: op.amount, day: DAY });
             if (!held.ok) continue;
-            // Held: parent's own charges and reservations cover every child's authorisations.
-            const before = spentMicroUsd(parent) + reservedMicroUsd(child === undefined ? held.value : parent);
+            // Held: what the parent has settled and reserved covers every child's authorisations. An overrun is apart: it was never authorised.
+            const before = parent.settledMicroUsd + reservedMicroUsd(child === undefined ? held.value : parent);
             expect(before).toBeLessThanOrEqual(cap);
             if (child !== undefined) expect(spentMicroUsd(held.value) + reservedMicroUsd(held.value)).toBeLessThanOrEqual(child.cap.value);
             const settled = settle(held.value, `call${n}`, toUsd(Math.floor((op.amount * op.percent) / 100)));

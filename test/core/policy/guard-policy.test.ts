@@ -94,7 +94,7 @@ describe('combining', () => {
     [{ guard: { max_total_cost: 5 }, safety: { max_cost_per_plan: 3 } }, { tool_budget: 4 }, 'max_cost_per_plan', 3_000_000, 'profile'],
     [{ guard: { max_total_cost: 5 }, safety: { max_cost_per_plan: 4 } }, { tool_budget: 3 }, 'tool_budget', 3_000_000, 'plan'],
     [{}, { max_total_cost: 0, tool_budget: 3 }, 'max_total_cost', 0, 'plan'],
-    [{ safety: { max_cost_per_plan: 0.0000004 } }, {}, 'max_cost_per_plan', 0, 'profile'],
+    [{ safety: { max_cost_per_plan: 0.000004 } }, {}, 'max_cost_per_plan', 4, 'profile'],
   ] as const)('takes the smallest plan cap of %j and %j: %s', (document, guardrails, field, value, origin) => {
     const policy = combinePolicies([
       { origin: 'profile', profile: profileOf(document) },

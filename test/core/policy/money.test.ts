@@ -19,17 +19,24 @@ describe('reading amounts of USD', () => {
     [0.1, 100_000, 100_000],
     [5.23, 5_230_000, 5_230_000],
     [1.005, 1_005_000, 1_005_000],
-    [0.0000004, 1, 0],
-    [0.0000015, 2, 1],
-    [1.0000001, 1_000_001, 1_000_000],
-    [5e-324, 1, 0],
-    [1e-7, 1, 0],
     [123_456_789.123456, 123_456_789_123_456, 123_456_789_123_456],
     [1_000_000_000, MAX_AMOUNT_MICRO_USD, MAX_AMOUNT_MICRO_USD],
-  ])('%d costs %d micro-USD rounded up and caps at %d rounded down', (usd, up, down) => {
+  ])('%d costs %d micro-USD and caps at %d', (usd, up, down) => {
     expect(cost(usd)).toBe(up);
     expect(cap(usd)).toBe(down);
     expect(Object.is(cost(usd), -0)).toBe(false);
+  });
+
+  it.each([
+    [0.0000004, 1],
+    [0.0000015, 2],
+    [1.0000001, 1_000_001],
+    [5e-324, 1],
+    [1e-7, 1],
+    [0.1234567, 123_457],
+  ])('%d costs %d micro-USD rounded up, and is no cap: it has more than six decimals', (usd, up) => {
+    expect(cost(usd)).toBe(up);
+    expect(parseCapUsd(usd)).toEqual({ ok: false, error: 'must have at most 6 decimals' });
   });
 
   it.each([
@@ -69,11 +76,16 @@ describe('reading amounts of USD', () => {
     expect(addMicroUsd(...Array.from({ length: 10 }, () => cost(0.1)))).toBe(cap(1));
   });
 
-  it('never reads a cap above the cost of the same amount, nor more than one micro-USD below it', () => {
+  it('reads a cap as the cost of the same amount, or refuses it', () => {
+    const amount = fc.oneof(
+      fc.double({ min: 0, max: 1e9, noNaN: true }),
+      fc.integer({ min: 0, max: 999_999_999_999 }).map((tenths) => tenths / 10_000_000),
+    );
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), (usd) => {
-        const difference = cost(usd) - cap(usd);
-        expect(difference === 0 || difference === 1).toBe(true);
+      fc.property(amount, (usd) => {
+        const read = parseCapUsd(usd);
+        if (read.ok) expect(read.value).toBe(cost(usd));
+        else expect(toUsd(cost(usd))).not.toBe(usd);
       }),
       RUNS,
     );

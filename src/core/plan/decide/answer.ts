@@ -3,7 +3,7 @@
  * refused entry in the log and changes nothing else (design sections 7 and 11).
  */
 
-import { parseCostUsd } from '../../money.ts';
+import { parseCapUsd } from '../../money.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -117,7 +117,7 @@ function grantIssue(approval: Approval, grant: Grant, context: { readonly approv
   if (typeof amount !== 'number' || !Number.isFinite(amount) || amount <= 0)
     return invalidField(`grant.${name}`, 'must be more than 0', context);
   if (name === 'cost_usd') {
-    const parsed = parseCostUsd(amount);
+    const parsed = parseCapUsd(amount);
     return parsed.ok ? null : invalidField('grant.cost_usd', parsed.error, context);
   }
   if (amount > MAX_GRANT) return invalidField(`grant.${name}`, `must be at most ${MAX_GRANT}`, context);

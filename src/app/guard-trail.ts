@@ -2,6 +2,7 @@
 
 import { CONFIG_KEYS, type ConfigKey } from '../api/config.ts';
 import type { TrailEntry } from '../api/guard-service.ts';
+import { maskJson } from '../core/audit/mask.ts';
 import type { AuditEventType } from '../core/guards/guard.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { readEntryOf } from '../core/plan/audit.ts';
@@ -63,7 +64,8 @@ function trailEntryOf(row: LogRow): TrailEntry | null {
 
 async function importedEntries(trail: { readonly inline: JsonValue } | { readonly blob: string }, port: PlanPort): Promise<TrailEntry[]> {
   const entries = 'inline' in trail ? trail.inline : await port.value(trail.blob);
-  return [...(Array.isArray(entries) ? (entries as unknown as TrailEntry[]) : [])];
+  // Another service may have kept what this one would not.
+  return Array.isArray(entries) ? (maskJson(entries) as unknown as TrailEntry[]) : [];
 }
 
 async function maxEntriesOf(org: string, { config }: Services): Promise<number> {

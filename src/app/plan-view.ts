@@ -68,7 +68,7 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
 /** Why nothing is authorised now, where the kill switch is set. */
 export function haltedOf(plan: PublicPlan): Pick<PlanView, 'halted'> {
   const halt = haltOf(plan);
-  return halt === null || halt.reason === null ? {} : { halted: { level: halt.level, reason: halt.reason, by: halt.by.id, at: halt.at } };
+  return halt === null || halt.reason === null ? {} : { halted: { level: halt.level, reason: maskText(halt.reason), by: halt.by.id, at: halt.at } };
 }
 
 export function pendingOf(plan: PublicPlan): readonly Approval[] {

@@ -12,7 +12,7 @@ import {
   type TaskState,
   type TaskStatus,
 } from '../a2a/model.ts';
-import { maskText } from '../core/audit/mask.ts';
+import { maskJson, maskText } from '../core/audit/mask.ts';
 import { effectiveLimit } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../core/ledger.ts';
@@ -22,7 +22,7 @@ import type { ContentPart } from '../core/plan/proposal.ts';
 import { type PlanSnapshot, type PlanUpdate, valueIn } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { LeftAbove } from './left-above.ts';
-import { approvalViewOf, MAX_SHOWN_PATCH, pendingOf, shownArguments, textOf } from './plan-view.ts';
+import { approvalViewOf, haltedOf, MAX_SHOWN_PATCH, pendingOf, shownArguments, textOf } from './plan-view.ts';
 
 export interface TaskShape {
   /** 0: none; absent: all. */
@@ -77,7 +77,7 @@ export function taskStateFor(snapshot: PlanSnapshot): TaskState {
 /** State with what a person needs to know about it; one data part per pending approval. */
 export function statusOf(snapshot: PlanSnapshot, said: PlanMessage | null): TaskStatus {
   const { plan } = snapshot;
-  const parts = said === null ? statusParts(snapshot) : partsOf(valueIn(snapshot, said.parts));
+  const parts = said === null ? statusParts(snapshot) : shownParts(valueIn(snapshot, said.parts));
   return {
     state: taskStateOf(plan),
     timestamp: plan.statusAt,
@@ -99,11 +99,20 @@ function statusParts(snapshot: PlanSnapshot): readonly Part[] {
   const { plan } = snapshot;
   const pending = pendingOf(plan);
   if (pending.length > 0) {
-    const text = pending.map((approval) => describe(snapshot, approval)).join('\n\n');
+    const text = [...haltText(snapshot), ...pending.map((approval) => describe(snapshot, approval))].join('\n\n');
     return [{ kind: 'text', text }, ...pending.map((approval) => approvalPart(requestOf(snapshot, approval)))];
   }
-  const text = closing(snapshot);
-  return text === null ? [] : [{ kind: 'text', text: maskText(text) }];
+  const closed = closing(snapshot);
+  const text = [...(closed === null ? [] : [maskText(closed)]), ...haltText(snapshot)].join('\n');
+  return text === '' ? [] : [{ kind: 'text', text }];
+}
+
+/** A caller that knows nothing of our operations sees why nothing goes on. */
+function haltText({ plan }: PlanSnapshot): readonly string[] {
+  const { halted } = plan.terminal ? {} : haltedOf(plan);
+  if (halted === undefined) return [];
+  const { level, reason } = halted;
+  return [`Halted at the level ${level}: ${reason}. Nothing is begun until the halt is cleared; the plan then goes on where it stands.`];
 }
 
 /** What a plan says of itself where nobody is asked: what its actor said, then how it ended. */
@@ -217,10 +226,16 @@ export function metadataOf(snapshot: PlanSnapshot, above: LeftAbove = {}): JsonO
       ...(plan.step === null ? {} : { current_step: plan.step.id }),
       ...(plan.project === null ? {} : { project: plan.project.name }),
       ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
+      ...haltedMember(snapshot),
       audit_head: plan.headHash,
       audit_seq: plan.seq,
     },
   };
+}
+
+function haltedMember({ plan }: PlanSnapshot): JsonObject {
+  const { halted } = plan.terminal ? {} : haltedOf(plan);
+  return halted === undefined ? {} : { halted: { level: halted.level, reason: halted.reason } };
 }
 
 function remainingMember(left: LeftAbove & { readonly plan?: number }): JsonObject {
@@ -236,10 +251,10 @@ function messageOf(snapshot: PlanSnapshot, message: PlanMessage): Message {
   return {
     messageId: message.messageId,
     role: message.role,
-    parts: partsOf(valueIn(snapshot, message.parts)),
+    parts: shownParts(valueIn(snapshot, message.parts)),
     taskId: snapshot.plan.id,
     contextId: snapshot.plan.sessionId,
-    metadata: message.metadata === undefined ? undefined : (valueIn(snapshot, message.metadata) as JsonObject),
+    metadata: message.metadata === undefined ? undefined : (maskJson(valueIn(snapshot, message.metadata)) as JsonObject),
   };
 }
 
@@ -252,6 +267,24 @@ export function artifactOf(snapshot: PlanSnapshot, artifact: PlanArtifact): Arti
     parts: artifact.parts.flatMap((part) => partsOf([valueIn(snapshot, part)])),
     metadata: isDraft ? { draft: true } : undefined,
   };
+}
+
+/** The parts of a message without the secrets in their texts, data and addresses. Bytes are a file and stay what they are. */
+function shownParts(value: JsonValue): readonly Part[] {
+  return partsOf(value).map((part): Part => {
+    const { metadata } = part;
+    const shown = metadata === undefined ? part : { ...part, metadata: maskJson(metadata) as JsonObject };
+    switch (shown.kind) {
+      case 'text':
+        return { ...shown, text: maskText(shown.text) };
+      case 'url':
+        return { ...shown, url: maskText(shown.url) };
+      case 'data':
+        return { ...shown, data: maskJson(shown.data) };
+      case 'raw':
+        return shown;
+    }
+  });
 }
 
 /** Stored parts are those of core (`ContentPart`); they differ from A2A's only in the name of the bytes. */

@@ -17,8 +17,10 @@
  * 4. **People who approve a call** see its true arguments except for the secrets themselves: only the value of a secret member, or the
  *    characters of the secret in a text, are replaced, never what stands around them. The approval's digest covers the true value.
  *
- * Not masked: files, diffs, artifacts and messages where they are handed over as such (`plan/diff`, artifacts, history). They are the
- * product of the plan and belong to whoever may read them; a patch with a mask in it would be another patch.
+ * 5. **What tells of the plan** (status and history of a task, its stream, the decision tree, why it is halted) is masked where it is shown.
+ *
+ * Not masked: files, diffs and artifacts (`plan/diff`, artifacts, bytes in messages). They are the product of the plan and belong to whoever
+ * may read them; a patch with a mask in it would be another patch.
  */
 import type { JsonValue } from '../json.ts';
 

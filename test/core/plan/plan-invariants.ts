@@ -128,11 +128,13 @@ export class Witness {
           expect(this.consumed.has(key), `${approval} is consumed twice`).toBe(false);
           this.consumed.add(key);
         }
-        // What the org or the plan denies ran only because a human approved exactly this call.
+        // What the org or the plan denies ran only because a human approved exactly this call; a step's approval is for the calls it has shown.
         for (const guard of Object.keys(call.overridden)) {
           const given = before?.approvals.find((each) => each.id === call.overridden[guard]);
           expect(given?.kind).toBe('call');
-          expect(given?.callIds).toEqual([call.id]);
+          const shown = guard === 'step_approval' ? (given?.subject.calls ?? []).map((each) => each.call_id) : [];
+          expect(given?.callIds).toEqual(shown.length > 0 ? shown : [call.id]);
+          expect(given?.callIds).toContain(call.id);
           expect(given?.status).toBe('approved');
           expect(given?.decided?.by.kind).toBe('human');
           expect(this.askedUnder.get(given?.id ?? ''), 'approved under another policy').toBe(before?.policyDigest);

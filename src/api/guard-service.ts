@@ -158,7 +158,7 @@ export const guardComplete = defineOperation({
 
 export const guardEvaluate = defineOperation({
   name: '_cleveragents/guard/evaluate',
-  summary: 'What the guards of a plan or of a profile would say of a call; nothing is recorded',
+  summary: 'What the guards of a plan or of a profile would say of a call, halted or not; nothing is recorded or authorised',
   role: 'viewer',
   params: z.strictObject({
     plan_id: optional(planId),
@@ -187,7 +187,10 @@ export const guardEvaluate = defineOperation({
   },
 });
 
-/** One row per question of the source's service; each is answered and recorded. */
+/**
+ * One row per question of the source's service; each is answered and recorded. Under a halt, what keeps a step or money is refused; the
+ * other questions authorise nothing and are answered by their one limit, as in the source.
+ */
 const check = <const N extends string, P extends z.ZodRawShape, R extends z.ZodRawShape>(name: N, summary: string, params: P, result: R) =>
   defineOperation({
     name: `_cleveragents/guard/${name}` as const,
@@ -203,44 +206,44 @@ const number = (description: string) => count(1_000_000_000).meta({ description 
 
 export const guardCheckStepLimit = check(
   'check_step_limit',
-  'Whether this step is within max_steps',
+  'Whether this step is within max_steps; if it is, it is the newest. Never while the plan is halted',
   { current_step: number('Number of the step, from 1') },
   allowed,
 );
 
 export const guardCheckToolBudget = check(
   'check_tool_budget',
-  'Whether this cost is within the budget; if it is, it is spent',
+  'Whether this cost is within the budget; if it is, it is spent. Never while the plan is halted',
   { tool_cost: usd.meta({ description: 'Cost in US dollars' }) },
   allowed,
 );
 
-export const guardCheckWallClock = check('check_wall_clock', 'Whether the plan is within its time', {}, allowed);
+export const guardCheckWallClock = check('check_wall_clock', 'Whether the plan is within its time, halted or not', {}, allowed);
 
 export const guardCheckActorToolCalls = check(
   'check_actor_tool_calls',
-  'Whether the actor may make another call in this invocation',
+  'Whether another call of the actor is within the limit of its invocation, halted or not',
   { current_calls: number('Calls made so far in this invocation') },
   allowed,
 );
 
 export const guardCheckRetriesPerFailure = check(
   'check_retries_per_failure',
-  'Whether what failed may be tried once more',
+  'Whether one more try of what failed is within the limit, halted or not',
   { current_retries: number('Retries made so far') },
   allowed,
 );
 
 export const guardCheckConfirmationRequired = check(
   'check_confirmation_required',
-  'Whether this operation needs the confirmation of a human',
+  'Whether this operation needs the confirmation of a human, halted or not',
   { operation: operationName },
   { required: z.boolean() },
 );
 
 export const guardCheckBudgetHierarchy = check(
   'check_budget_hierarchy',
-  'Whether this cost is within the budgets of plan, session and org; nothing is spent',
+  'Whether this cost is within the budgets of plan, session and org, halted or not; nothing is spent',
   { tool_cost: usd.meta({ description: 'Cost in US dollars' }) },
   { allowed: z.boolean(), reason: z.string().nullable(), exceeded_level: z.string().nullable() },
 );

@@ -114,7 +114,11 @@ describe('the word of a node', () => {
     expect(haltOf(driver.plan)).toBeNull();
     driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 's2' });
     expect(haltOf(driver.plan)?.epoch).toBe(1);
-    expect(driver.trail.filter(({ guardName }) => guardName === 'halt').map(({ context }) => context['session_id'])).toEqual(['s1', 's1', 's2']);
+    expect(driver.trail.filter(({ guardName }) => guardName === 'halt').map(({ context }) => context['session_id'])).toEqual([
+      's1',
+      's1',
+      's2',
+    ]);
   });
 
   it('never holds a secret, whatever the reason was', () => {

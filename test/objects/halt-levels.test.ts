@@ -366,7 +366,8 @@ describe('a plan whose executor is outside', () => {
     const { person, agent, planId, authorize } = await open('first');
     const move = (session: string) =>
       call(agent, '_cleveragents/guard/associate_plan_with_session', { plan_id: planId, session_id: session });
-    const halt = (session: string, reason: string) => call(person, '_cleveragents/halt/set', { level: 'session', session_id: session, reason });
+    const halt = (session: string, reason: string) =>
+      call(person, '_cleveragents/halt/set', { level: 'session', session_id: session, reason });
     const shown = () => call(person, '_cleveragents/halt/show', { level: 'plan', plan_id: planId });
     for (const session of ['second', 'third']) await call(person, 'session.create', { session_id: session });
     await halt('first', 'one');

@@ -9,6 +9,7 @@ import { elapsedMs } from '../core/plan/evolve.ts';
 import type { Approval, Failure, Stored } from '../core/plan/plan.ts';
 import { haltOf, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PublicPlan, valueIn } from '../core/plan/snapshot.ts';
+import { stepsTaken } from '../core/plan/steps-taken.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { PlanIndexRow } from './ports.ts';
 
@@ -44,7 +45,7 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
       exhausted: isExhausted(plan.ledger, cap),
     },
     steps: {
-      used: plan.stepsUsed,
+      used: stepsTaken(plan),
       limit: effectiveLimit(plan.policy.maxSteps, plan.grants.steps),
       ...(plan.step === null ? {} : { current: plan.step.id }),
     },
@@ -68,7 +69,9 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
 /** Why nothing is authorised now, where the kill switch is set. */
 export function haltedOf(plan: PublicPlan): Pick<PlanView, 'halted'> {
   const halt = haltOf(plan);
-  return halt === null || halt.reason === null ? {} : { halted: { level: halt.level, reason: maskText(halt.reason), by: halt.by.id, at: halt.at } };
+  return halt === null || halt.reason === null
+    ? {}
+    : { halted: { level: halt.level, reason: maskText(halt.reason), by: halt.by.id, at: halt.at } };
 }
 
 export function pendingOf(plan: PublicPlan): readonly Approval[] {

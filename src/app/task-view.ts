@@ -20,6 +20,7 @@ import { formatUsd, toUsd } from '../core/money.ts';
 import type { Approval, PlanArtifact, PlanMessage } from '../core/plan/plan.ts';
 import type { ContentPart } from '../core/plan/proposal.ts';
 import { type PlanSnapshot, type PlanUpdate, valueIn } from '../core/plan/snapshot.ts';
+import { stepsTaken } from '../core/plan/steps-taken.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { LeftAbove } from './left-above.ts';
 import { approvalViewOf, haltedOf, MAX_SHOWN_PATCH, pendingOf, shownArguments, textOf } from './plan-view.ts';
@@ -221,7 +222,7 @@ export function metadataOf(snapshot: PlanSnapshot, above: LeftAbove = {}): JsonO
       spent_usd: toUsd(spentMicroUsd(plan.ledger)),
       reserved_usd: toUsd(reservedMicroUsd(plan.ledger)),
       ...remainingMember({ ...(left === null ? {} : { plan: left }), ...above }),
-      steps_used: plan.stepsUsed,
+      steps_used: stepsTaken(plan),
       ...limitMember(effectiveLimit(plan.policy.maxSteps, plan.grants.steps)),
       ...(plan.step === null ? {} : { current_step: plan.step.id }),
       ...(plan.project === null ? {} : { project: plan.project.name }),

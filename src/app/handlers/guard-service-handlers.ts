@@ -8,6 +8,7 @@ import { spentMicroUsd } from '../../core/ledger.ts';
 import { parseCostUsd, toUsd } from '../../core/money.ts';
 import type { AuthorizationAnswer, CheckRequest, ExternalAnswers, ExternalCommand } from '../../core/plan/external/commands.ts';
 import type { PlanSnapshot, PublicPlan } from '../../core/plan/snapshot.ts';
+import { stepsTaken } from '../../core/plan/steps-taken.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { invalidField, invalidState } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
@@ -331,7 +332,7 @@ function autonomyGuardrails(plan: PublicPlan): JsonObject {
       max_retries_per_failure: effectiveLimit(policy.maxRetries, grants.retries),
     },
     required_confirmations: [...new Set(policy.requiredConfirmations.map(({ pattern }) => pattern))],
-    step_count: plan.stepsUsed,
+    step_count: stepsTaken(plan),
     budget_spent: toUsd(spentMicroUsd(ledger)),
     start_time: plan.external?.imported?.startTime ?? plan.createdAt,
   };

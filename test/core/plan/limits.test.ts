@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { remaining, spentMicroUsd } from '../../../src/core/ledger.ts';
 import { workedMs } from '../../../src/core/plan/decide/calls.ts';
-import { call, failed, PlanDriver, profileOf, refusalOf, type Script, succeeded } from './plan-driver.ts';
+import { stepsTaken } from '../../../src/core/plan/steps-taken.ts';
+import { call, failed, OPERATOR, PlanDriver, profileOf, refusalOf, type Script, succeeded } from './plan-driver.ts';
 
 const DAY_MS = 86_400_000;
 const asks = (count: number) => Array.from({ length: count }, (_, n) => call('model.ask', { n }));
@@ -446,5 +447,48 @@ describe('the budget of all plans under a profile', () => {
     const driver = PlanDriver.run({ profile: { ...capped('ci', 0.15), unattended: true } }, eachItsStep(3));
     expect(driver.at).toBe('execute/errored (end)');
     expect(driver.tools).toHaveLength(1);
+  });
+});
+
+describe('the steps that count', () => {
+  const limited = (script: Script) => PlanDriver.run({ guardrails: { max_steps: 2 } }, script);
+  const step = (n: number) => ({ calls: [call('files.read', { n })], onRefused: 'continue' as const });
+
+  it('leave out the step that the limit refused, also when its grant is denied and the actor goes on', () => {
+    const driver = limited({ execute: [step(1), step(2), step(3), step(4)] });
+    expect(driver.only).toMatchObject({ kind: 'limit', guard: 'step_limit', suggestedGrant: { steps: 1 } });
+    expect(driver.only.reason).toContain('Step limit reached: 2/2.');
+    expect(stepsTaken(driver.plan)).toBe(2);
+    driver.deny();
+    driver.run();
+    expect(driver.only.reason, 'the next one is the third again').toContain('Step limit reached: 2/2.');
+    expect(driver.only.suggestedGrant).toEqual({ steps: 1 });
+    expect(stepsTaken(driver.plan)).toBe(2);
+    driver.approve();
+    driver.run();
+    expect(driver.tools).toHaveLength(3);
+    expect(stepsTaken(driver.plan)).toBe(3);
+    expect(driver.rowsOf('execution_completed')[0]?.data.steps).toBe(3);
+  });
+
+  it('count a step in which something ran, whatever a later limit says', () => {
+    const driver = limited({ execute: [step(1), step(2), { calls: [call('files.write')] }] });
+    driver.set({ max_steps: 1 }, OPERATOR);
+    expect(stepsTaken(driver.plan)).toBe(2);
+  });
+
+  it('count none where no step is allowed', () => {
+    const driver = PlanDriver.run({ guardrails: { max_steps: 0 } }, { execute: [step(1)] });
+    expect(driver.only.guard).toBe('step_limit');
+    expect(stepsTaken(driver.plan)).toBe(0);
+  });
+
+  it('count the questions of an actor, and not the one for which there is no step left', () => {
+    const driver = PlanDriver.run({ guardrails: { max_steps: 1 } }, { execute: [{ ask: 'where?' }, { ask: 'when?' }] });
+    expect(stepsTaken(driver.plan)).toBe(1);
+    driver.answer(driver.only.id, 'answer', { text: 'here' });
+    driver.run();
+    expect(driver.only).toMatchObject({ kind: 'limit', guard: 'step_limit' });
+    expect(stepsTaken(driver.plan)).toBe(1);
   });
 });

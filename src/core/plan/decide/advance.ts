@@ -4,6 +4,7 @@ import { evaluateApplyGuard } from '../../guards/guards.ts';
 import type { DiffInput, PlanOutput } from '../commands.ts';
 import type { DiffSummary } from '../plan.ts';
 import { pendingApprovals } from '../plan.ts';
+import { stepsTaken } from '../steps-taken.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { phaseConfidence } from './confidence-of.ts';
 import { passGate } from './gate.ts';
@@ -136,7 +137,7 @@ export function report(work: Work, diff: DiffSummary | null) {
   return {
     action: plan.action.name,
     project: plan.project?.name ?? null,
-    steps: plan.stepsUsed,
+    steps: stepsTaken(plan),
     decisions: plan.decisions.length,
     spent_micro_usd: plan.ledger.settledMicroUsd + plan.ledger.overrunMicroUsd,
     approvals: plan.approvals

@@ -8,6 +8,7 @@ import { err, ok, type Result } from '../../result.ts';
 import type { Command } from '../commands.ts';
 import { type ActorRef, type Decision, type Grant, pendingApprovals, type Step } from '../plan.ts';
 import type { Proposal, ProposedDecision } from '../proposal.ts';
+import { stepsTaken } from '../steps-taken.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { decideBatch, workedMs } from './calls.ts';
 import { phaseConfidence } from './confidence-of.ts';
@@ -101,7 +102,7 @@ function take(work: Work, actor: ActorRef, command: Propose, proposal: Proposal)
       if (plan.phase === 'strategize') {
         work.emit('strategy_completed', actor, { decisions: plan.decisions.length, to: { phase: 'strategize', state: 'complete' } });
       } else {
-        work.emit('execution_completed', actor, { steps: plan.stepsUsed, to: { phase: 'execute', state: 'complete' } });
+        work.emit('execution_completed', actor, { steps: stepsTaken(plan), to: { phase: 'execute', state: 'complete' } });
       }
       return;
     case 'fail':
@@ -181,7 +182,7 @@ export function makeDecision(
 export function stepFor(work: Work, id: string, kind: Step['kind'], guidanceSeen: number): Step {
   const plan = work.plan();
   const counts = plan.phase === 'execute' && kind !== 'other';
-  return { number: counts ? plan.stepsUsed + 1 : plan.stepsUsed, id, kind, callIds: [], guidanceSeen, startCursor: plan.cursor };
+  return { number: counts ? stepsTaken(plan) + 1 : plan.stepsUsed, id, kind, callIds: [], guidanceSeen, startCursor: plan.cursor };
 }
 
 /** Time is checked before every step and steps before every question; a batch checks both with each of its calls. */
@@ -203,12 +204,13 @@ function isOverLimit(work: Work, proposal: Proposal): boolean {
   }
   const steps = effectiveLimit(policy.maxSteps, grants.steps);
   const isStep = proposal.kind === 'ask' && plan.phase === 'execute';
-  if (isStep && policy.maxSteps !== null && steps !== null && plan.stepsUsed >= steps) {
+  const taken = stepsTaken(plan);
+  if (isStep && policy.maxSteps !== null && steps !== null && taken >= steps) {
     askForMore(work, policy.maxSteps, grants.steps, {
       guard: 'step_limit',
-      reached: `Step limit reached: ${plan.stepsUsed}/${steps}`,
-      details: { steps: plan.stepsUsed, limit: steps },
-      suggestedGrant: { steps: plan.stepsUsed + 1 - steps },
+      reached: `Step limit reached: ${taken}/${steps}`,
+      details: { steps: taken, limit: steps },
+      suggestedGrant: { steps: taken + 1 - steps },
     });
     return true;
   }

@@ -1,7 +1,7 @@
 /** One way to make a plan, whoever asks: an operation, a message, later a trigger. */
 import { type ActionDocument, parseAction, validateArguments } from '../core/action.ts';
 import { digestOf } from '../core/digest.ts';
-import { type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
+import { type GuardPolicy, type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { CreateCommand } from '../core/plan/commands.ts';
 import type { ProjectRef } from '../core/plan/plan.ts';
@@ -161,9 +161,8 @@ async function prepare(
   if (!policy.ok) return policy;
   const sessionId = request.sessionId ?? sessionFor(planId, services);
   const forbidden =
-    policy.value.requireSandbox && sandboxOf(projectConfig, orgConfig).strategy === 'none'
-      ? needsSandbox(profile.value.name, project.value)
-      : await admissionIssue({ org, sessionId }, services);
+    safetyIssue(policy.value, sandboxOf(projectConfig, orgConfig), profile.value.name, project.value) ??
+    (await admissionIssue({ org, sessionId }, services));
   if (forbidden !== null && request.ifForbidden !== 'plan') return err(forbidden);
   const session = await enterSession(sessionId, principal, services);
   if (!session.ok) return session;
@@ -191,12 +190,28 @@ async function prepare(
   });
 }
 
-function needsSandbox(profile: string, project: ProjectRef | null): Refusal {
+/** What the plan's safety requires and the settings of its project or org do not have: without it no plan begins. */
+function safetyIssue(
+  { requireSandbox, requireCheckpoints }: GuardPolicy,
+  { strategy, checkpointsEnabled }: ReturnType<typeof sandboxOf>,
+  profile: string,
+  project: ProjectRef | null,
+): Refusal | null {
   const where = project === null ? 'the org' : `project '${project.name}'`;
-  return invalidState(
-    `this plan requires a sandbox, and ${where} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
-    { profile, project: project?.name ?? null, sandbox_strategy: 'none' },
-  );
+  const details = { profile, project: project?.name ?? null };
+  if (requireSandbox && strategy === 'none') {
+    return invalidState(
+      `this plan requires a sandbox, and ${where} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
+      { ...details, sandbox_strategy: 'none' },
+    );
+  }
+  if (requireCheckpoints && !checkpointsEnabled) {
+    return invalidState(
+      `this plan requires checkpoints, and ${where} has sandbox.checkpoint.enabled false. Remediation: enable checkpoints, or use a profile that requires none.`,
+      { ...details, checkpoints_enabled: false },
+    );
+  }
+  return null;
 }
 
 /** The project that is named by the call, the action, or the org's default for actions that apply to one; its head is pinned here. */

@@ -272,20 +272,22 @@ export function artifactOf(snapshot: PlanSnapshot, artifact: PlanArtifact): Arti
 
 /** The parts of a message without the secrets in their texts, data and addresses. Bytes are a file and stay what they are. */
 function shownParts(value: JsonValue): readonly Part[] {
-  return partsOf(value).map((part): Part => {
-    const { metadata } = part;
-    const shown = metadata === undefined ? part : { ...part, metadata: maskJson(metadata) as JsonObject };
-    switch (shown.kind) {
-      case 'text':
-        return { ...shown, text: maskText(shown.text) };
-      case 'url':
-        return { ...shown, url: maskText(shown.url) };
-      case 'data':
-        return { ...shown, data: maskJson(shown.data) };
-      case 'raw':
-        return shown;
-    }
-  });
+  return partsOf(value).map(shownPart);
+}
+
+function shownPart(part: Part): Part {
+  const { metadata } = part;
+  const shown = metadata === undefined ? part : { ...part, metadata: maskJson(metadata) as JsonObject };
+  switch (shown.kind) {
+    case 'text':
+      return { ...shown, text: maskText(shown.text) };
+    case 'url':
+      return { ...shown, url: maskText(shown.url) };
+    case 'data':
+      return { ...shown, data: maskJson(shown.data) };
+    case 'raw':
+      return shown;
+  }
 }
 
 /** Stored parts are those of core (`ContentPart`); they differ from A2A's only in the name of the bytes. */

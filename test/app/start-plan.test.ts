@@ -272,6 +272,34 @@ describe('a sandbox that is required and not there', () => {
   });
 });
 
+describe('checkpoints that are required and off', () => {
+  it.each(['org', 'project:web'])('make no plan: not enabled in %s', async (scope) => {
+    const params = { ...(await arrange({})), automation_profile: 'auto' };
+    await service.services.config.set('acme', scope, 'sandbox.checkpoint.enabled', false);
+    const refusal = await admin.refused('_cleveragents/plan/use', { ...params, session_id: 'mine' });
+    expect(refusal).toMatchObject({ kind: 'invalid_state', details: { profile: 'auto', project: 'web', checkpoints_enabled: false } });
+    expect(refusal.kind === 'invalid_state' ? refusal.message : '').toContain('sandbox.checkpoint.enabled false');
+    expect(await planCount()).toBe(0);
+    expect((await admin.call('session.list', {})).sessions).toEqual([]);
+  });
+
+  it('make no plan either when the floor requires them and the profile does not', async () => {
+    const params = { ...(await arrange({})), automation_profile: 'full-auto' };
+    await service.services.config.set('acme', 'project:web', 'sandbox.checkpoint.enabled', false);
+    await use(params);
+    await admin.call('_cleveragents/org/policy/set', { policy: { safety: { require_checkpoints: true } } });
+    expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid_state' });
+  });
+
+  it('are a matter of the narrower scope', async () => {
+    const params = { ...(await arrange({})), automation_profile: 'auto' };
+    await service.services.config.set('acme', 'org', 'sandbox.checkpoint.enabled', false);
+    await service.services.config.set('acme', 'project:web', 'sandbox.checkpoint.enabled', true);
+    await use(params);
+    expect(await planCount()).toBe(1);
+  });
+});
+
 describe('the profile that an agent chooses', () => {
   const choose = async (kind: 'agent' | 'human', names: { readonly action?: string; readonly plan: string }) => {
     const caller = await service.caller('acme', { kind, roles: ['operator', 'viewer'] });

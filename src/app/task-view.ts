@@ -276,8 +276,7 @@ function shownParts(value: JsonValue): readonly Part[] {
 }
 
 function shownPart(part: Part): Part {
-  const { metadata } = part;
-  const shown = metadata === undefined ? part : { ...part, metadata: maskJson(metadata) as JsonObject };
+  const shown = part.metadata === undefined ? part : { ...part, metadata: maskJson(part.metadata) as JsonObject };
   switch (shown.kind) {
     case 'text':
       return { ...shown, text: maskText(shown.text) };

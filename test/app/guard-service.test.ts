@@ -300,7 +300,11 @@ describe('authorize', () => {
       const before = (await log(planId)).length;
       const params = { plan_id: planId, cost_usd: 0.1, ...(name === undefined ? {} : { tool_name: name }) };
       const refusal = await agent.refused('_cleveragents/guard/authorize', params as never);
-      expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'tool_name' }] });
+      expect(refusal).toMatchObject({
+        kind: 'invalid',
+        issues: [{ field: 'tool_name' }],
+        details: { plan_id: planId, guard: 'tool', tool: typeof name === 'string' ? name.slice(0, 256) : (name ?? null) },
+      });
       const { entries } = await trail(planId);
       expect(entries).toMatchObject([{ event_type: 'tool_blocked', guard_name: 'tool', result: 'denied' }]);
       expect((await log(planId)).length).toBe(before + 1);

@@ -296,7 +296,7 @@ function callDecided(plan: Plan, data: Body<'call_decided'>, { seq, at }: Pick<L
 
 /** Whoever got an authorisation outside may act on it at once: from here on it is as if it had been sent. */
 function startedOutside({ call, guard }: Body<'call_decided'>, seq: number): Call {
-  if (call.external === undefined) return call;
+  if (call.external === undefined) return { ...call, guard };
   return { ...call, status: call.status === 'authorised' ? 'sent' : call.status, external: { ...call.external, decidedSeq: seq, guard } };
 }
 

@@ -115,6 +115,8 @@ export interface Call {
   readonly result: Stored | null;
   readonly error: { readonly code: string; readonly message: string; readonly transient: boolean } | null;
   readonly reason: string | null;
+  /** Which guard decided last, where the call is one of a hosted plan; null: none refused. */
+  readonly guard?: string | null;
   /** Of a call that an executor outside asked for. */
   readonly external?: ExternalCall;
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { GUARDS } from '../../../src/core/guards/guards.ts';
 import { auditEntryOf } from '../../../src/core/plan/audit.ts';
 import { taskStateOf } from '../../../src/core/plan/task-state.ts';
-import { call, FACTS, failed, PlanDriver, type PlanOptions, profileOf, type Script } from './plan-driver.ts';
+import { call, FACTS, failed, PlanDriver, type PlanOptions, profileOf, refusalOf, type Script } from './plan-driver.ts';
 
 const ci = (gates: Parameters<typeof profileOf>[1] = {}) => profileOf('ci', { name: 'pipeline', ...gates });
 const WORK: Script = { strategize: [{ decide: 'how?' }], execute: [{ calls: [call('files.write')] }] };
@@ -119,6 +119,18 @@ describe('the trail', () => {
     ]);
     for (const entry of decided) expect(entry?.context['guards']).toHaveLength(GUARDS.length + 1);
     expect(decided[1]?.reason).toContain('files.write');
+  });
+
+  it('is refused what comes after its end with the tool and the guard with which it ended', () => {
+    const driver = PlanDriver.run({ profile: 'ci', guardrails: { tool_denylist: ['files.write'] } }, WORK);
+    expect(driver.at).toBe('execute/errored (end)');
+    for (const type of ['execute', 'apply'] as const) {
+      const refusal = refusalOf(type === 'execute' ? driver.execute() : driver.apply());
+      expect(refusal).toMatchObject({
+        kind: 'invalid_state',
+        details: { plan_id: driver.plan.id, phase: 'execute', state: 'errored', tool: 'files.write', guard: 'denylist' },
+      });
+    }
   });
 
   it('tells of every question how it ended, also where nobody answered it or it was taken back', () => {

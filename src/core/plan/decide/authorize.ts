@@ -268,5 +268,7 @@ function refuseMalformed(work: Work, by: ActorRef, request: AuthorizeRequest, is
       ...(request.costUsd === null ? {} : { cost_usd: request.costUsd }),
     },
   });
-  return err(invalidField('tool_name', issue, { plan_id: work.plan().id, guard: 'tool' }));
+  const { toolName } = request;
+  const tool = typeof toolName === 'string' ? toolName.slice(0, MAX_NAME_CHARACTERS).toWellFormed() : (toolName ?? null);
+  return err(invalidField('tool_name', issue, { plan_id: work.plan().id, guard: 'tool', tool }));
 }

@@ -228,7 +228,14 @@ function answerOwnGate(
 }
 
 function refuseTerminal(plan: Plan): Refusal | null {
-  return plan.terminal ? invalidState(`the plan is ${plan.state}; make a new plan in the same session`, at(plan)) : null;
+  if (!plan.terminal) return null;
+  return invalidState(`the plan is ${plan.state}; make a new plan in the same session`, { ...at(plan), ...refusedCallOf(plan) });
+}
+
+/** The call with whose refusal the plan ended, if it ended with one. */
+function refusedCallOf({ state, calls }: Plan) {
+  const refused = state === 'errored' ? Object.values(calls).find((call) => call.status === 'refused' && call.guard != null) : undefined;
+  return refused === undefined ? {} : { tool: refused.tool, guard: refused.guard ?? null };
 }
 
 function at(plan: Plan) {

@@ -78,7 +78,7 @@ export function reserve(
 
 /**
  * Turns a reservation into a charge by what the tool reported, in USD: nothing → the estimate, marked; 0 → 0; less → that; more →
- * the true cost, marked overrun; no usable number → the estimate, marked cost_error. `not_reserved`: it was settled or released before.
+ * the true cost, marked overrun; no usable number or above `MAX_CHARGE_MICRO_USD` → the estimate, marked cost_error. `not_reserved`: it was settled or released before.
  */
 export function settle(ledger: PlanLedger, id: string, reportedUsd: unknown): Result<Settlement, 'not_reserved'> {
   const reservation = ledger.reservations.find((open) => open.id === id);
@@ -169,13 +169,26 @@ export function markWarned(ledger: PlanLedger): PlanLedger {
   return { ...ledger, warned: true };
 }
 
+/**
+ * The largest charge that is believed: a million dollars. A report above it is no usable number: thousands of charges still add up exactly
+ * at every level, so one false report cannot make caps useless.
+ */
+export const MAX_CHARGE_MICRO_USD = 1_000_000_000_000;
+
+/** What a tool or an executor reports that it cost, in USD. */
+export function parseReportedUsd(value: unknown): Result<number, string> {
+  const reported = parseCostUsd(value);
+  if (!reported.ok || reported.value <= MAX_CHARGE_MICRO_USD) return reported;
+  return err('is larger than the largest charge ($1000000)');
+}
+
 /** The charge for a report, apart from any ledger: what external plans and budget nodes use as well. */
 export function chargeOf(
   estimateMicroUsd: number,
   reportedUsd: unknown,
 ): { readonly chargedMicroUsd: number; readonly marks: readonly SettleMark[] } {
   if (reportedUsd === undefined || reportedUsd === null) return { chargedMicroUsd: estimateMicroUsd, marks: ['estimated'] };
-  const reported = parseCostUsd(reportedUsd);
+  const reported = parseReportedUsd(reportedUsd);
   if (!reported.ok) return { chargedMicroUsd: estimateMicroUsd, marks: ['cost_error'] };
   return { chargedMicroUsd: reported.value, marks: reported.value > estimateMicroUsd ? ['overrun'] : [] };
 }

@@ -166,6 +166,25 @@ describe('what plans report', () => {
     expect(await services.orgLog.plan(person.org, plan.id)).toMatchObject({ plan_id: plan.id, seq: 1 });
   });
 
+  it('is a row now and then while a plan is at work, so that a cut is seen before its end', async () => {
+    const person = await newOrg();
+    const actionName = await addAction(person, { name: 'ask', apply: 'none', execute: [{ ask: 'Go on?' }, { ask: 'And on?' }] });
+    const { plan } = await start(person, { actionName, automationProfile: 'auto' });
+    const rowsOfPlan = async () => (await rowsOf(person.org)).filter(({ type }) => type.startsWith('plan_')).map(({ type }) => type);
+    expect(await rowsOfPlan()).toEqual(['plan_created']);
+    // As if the last report was ten minutes ago.
+    await runInDurableObject(env.PLANS.getByName(objectName(person.org, 'plan', plan.id)), (_object, state) => {
+      state.storage.sql.exec('UPDATE head_report SET at_ms = at_ms - 600000');
+    });
+    const port = services.plans.plan(person.org, plan.id);
+    await port.command({ type: 'halt', by: { kind: 'human', id: person.keyId }, level: 'plan', epoch: null, reason: 'wait' });
+    await expect.poll(rowsOfPlan).toEqual(['plan_created', 'plan_head']);
+    const log = (await port.log(0, 1_000)) ?? [];
+    const known = await services.orgLog.plan(person.org, plan.id);
+    expect(known).toMatchObject({ ended: false, hash: log.find(({ seq }) => seq === known?.seq)?.hash });
+    expect(known?.seq).toBeGreaterThan(1);
+  });
+
   it('is repeated until it has arrived, and recorded once', async () => {
     const person = await newOrg();
     const actionName = await addAction(person, { name: 'ask', apply: 'none', execute: [{ ask: 'Go on?' }] });

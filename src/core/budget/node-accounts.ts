@@ -1,3 +1,4 @@
+import { addMicroUsd } from '../money.ts';
 import { addSpent, closeLease, type Draft, leaseOf, pushFreed, putAccount, putClosed } from './node-draft.ts';
 import { recallHolders } from './node-queue.ts';
 import { type Account, type AccountKey, accountKey, type ClosedAccount, chargedOn, type NodeState, usedIn } from './node-state.ts';
@@ -43,7 +44,7 @@ export function chargeLate(draft: Draft, key: AccountKey, closed: ClosedAccount,
   const late = total - closed.s - closed.v;
   if (late <= 0) return;
   addSpent(draft, closed.day, { s: 0, v: late });
-  putClosed(draft, key, { ...closed, v: closed.v + late });
+  putClosed(draft, key, { ...closed, v: addMicroUsd(closed.v, late) });
   reportOverdraft(draft, closed.day);
 }
 

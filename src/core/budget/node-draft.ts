@@ -1,3 +1,4 @@
+import { addMicroUsd } from '../money.ts';
 import {
   type Account,
   type AccountKey,
@@ -76,7 +77,7 @@ export function putClosed(draft: Draft, key: AccountKey, row: ClosedAccount | nu
 
 export function addSpent(draft: Draft, day: Day, charged: { readonly s: number; readonly v: number }): void {
   const before = draft.spent.get(day) ?? { s: 0, v: 0 };
-  const row = { day, s: before.s + charged.s, v: before.v + charged.v };
+  const row = { day, s: addMicroUsd(before.s, charged.s), v: addMicroUsd(before.v, charged.v) };
   draft.spent = withEntry(draft.spent, day, row);
   draft.changes.push({ table: 'spent', key: day, row });
 }

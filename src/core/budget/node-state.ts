@@ -1,3 +1,4 @@
+import { addMicroUsd } from '../money.ts';
 import type { BudgetRefusal, Counts, LeaseRow } from './protocol.ts';
 import { CAP_WINDOWS, type CapWindow, type Day, sameWindow } from './window.ts';
 
@@ -172,14 +173,14 @@ export function accountKey(child: string, day: Day): AccountKey {
 
 /** What an account counts for: what its holder may use, and what it charged beyond that. */
 export function outstandingOf({ g, r, s, v }: Counts): number {
-  return Math.max(g - r, s) + v;
+  return addMicroUsd(Math.max(g - r, s), v);
 }
 
 /** Outstanding and closed money of the window of `kind` that holds `day`. */
 export function usedIn(state: Pick<NodeState, 'accounts' | 'spent'>, kind: CapWindow, day: Day): number {
   let sum = 0;
-  for (const account of state.accounts.values()) if (sameWindow(kind, account.day, day)) sum += outstandingOf(account);
-  for (const spent of state.spent.values()) if (sameWindow(kind, spent.day, day)) sum += spent.s + spent.v;
+  for (const account of state.accounts.values()) if (sameWindow(kind, account.day, day)) sum = addMicroUsd(sum, outstandingOf(account));
+  for (const spent of state.spent.values()) if (sameWindow(kind, spent.day, day)) sum = addMicroUsd(sum, spent.s, spent.v);
   return sum;
 }
 
@@ -188,8 +189,8 @@ export function chargedOn(state: Pick<NodeState, 'accounts' | 'spent'>, day: Day
   let { s, v } = state.spent.get(day) ?? { s: 0, v: 0 };
   for (const account of state.accounts.values()) {
     if (account.day !== day) continue;
-    s += account.s;
-    v += account.v;
+    s = addMicroUsd(s, account.s);
+    v = addMicroUsd(v, account.v);
   }
   return { s, v };
 }
@@ -250,8 +251,11 @@ export function showNode(state: NodeState, day: Day): { readonly caps: readonly 
   const caps = CAP_WINDOWS.map((window): CapView => {
     const capMicroUsd = state.caps[window];
     let spentMicroUsd = 0;
-    for (const spent of state.spent.values()) if (sameWindow(window, spent.day, day)) spentMicroUsd += spent.s + spent.v;
-    for (const account of state.accounts.values()) if (sameWindow(window, account.day, day)) spentMicroUsd += account.s + account.v;
+    for (const spent of state.spent.values())
+      if (sameWindow(window, spent.day, day)) spentMicroUsd = addMicroUsd(spentMicroUsd, spent.s, spent.v);
+    for (const account of state.accounts.values()) {
+      if (sameWindow(window, account.day, day)) spentMicroUsd = addMicroUsd(spentMicroUsd, account.s, account.v);
+    }
     const used = usedIn(state, window, day);
     return {
       window,
@@ -267,11 +271,14 @@ export function showNode(state: NodeState, day: Day): { readonly caps: readonly 
     const before = children.get(child);
     children.set(child, {
       child,
-      spentMicroUsd: (before?.spentMicroUsd ?? 0) + spentMicroUsd,
-      leasedMicroUsd: (before?.leasedMicroUsd ?? 0) + leasedMicroUsd,
+      spentMicroUsd: addMicroUsd(before?.spentMicroUsd ?? 0, spentMicroUsd),
+      leasedMicroUsd: addMicroUsd(before?.leasedMicroUsd ?? 0, leasedMicroUsd),
     });
   };
-  for (const account of state.accounts.values()) add(account.child, account.s + account.v, outstandingOf(account) - account.s - account.v);
-  for (const account of state.closed.values()) add(account.child, account.s + account.v, 0);
+  for (const account of state.accounts.values()) {
+    const spentMicroUsd = addMicroUsd(account.s, account.v);
+    add(account.child, spentMicroUsd, outstandingOf(account) - spentMicroUsd);
+  }
+  for (const account of state.closed.values()) add(account.child, addMicroUsd(account.s, account.v), 0);
   return { caps, children: [...children.values()] };
 }

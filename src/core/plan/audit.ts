@@ -59,7 +59,7 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     actor: row.actor,
     // Through JSON, so that members without a value are absent and the entry is what a reader will get.
     context: maskJson(
-      JSON.parse(JSON.stringify({ ...context, trace_id: row.trace_id, on_behalf_of: row.on_behalf_of })) as JsonObject,
+      JSON.parse(JSON.stringify({ ...row.about, ...context, trace_id: row.trace_id, on_behalf_of: row.on_behalf_of })) as JsonObject,
     ) as JsonObject,
     hash: row.hash,
   });
@@ -89,6 +89,8 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         estimate_micro_usd: call.estimateMicroUsd,
         reserved_micro_usd: row.data.reserved_micro_usd,
         confidence: call.confidence,
+        threshold: guards.find((verdict) => verdict.guard === 'confidence')?.limit,
+        exceeded_level: guards.find((verdict) => !verdict.allowed)?.exceededLevel,
         consumed_approval: row.data.consumed_approval,
         policy_digest: row.data.policy_digest,
         guards: guards.map((verdict) => ({
@@ -146,6 +148,7 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       return entry('approval_refused', 'approval', false, row.data.reason, {
         approval_id: row.data.approval_id,
         decision: row.data.decision,
+        offered_digest: row.data.offered_digest,
       });
     case 'approval_closed':
       return entry(`approval_${row.data.status}`, 'approval', false, row.data.reason, { approval_id: row.data.approval_id });

@@ -8,6 +8,7 @@ import type { SettleMark } from '../ledger.ts';
 import type { OrgPolicy } from '../org-policy.ts';
 import type { ThresholdName } from '../profile.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { EventAbout } from './about.ts';
 import type { ExternalOutcome } from './external/external.ts';
 import type {
   ActorRef,
@@ -147,7 +148,13 @@ export interface EventBodies {
     readonly text: string | null;
     readonly grant: Grant | null;
   };
-  approval_refused: { readonly approval_id: string; readonly decision: string; readonly reason: string };
+  approval_refused: {
+    readonly approval_id: string;
+    readonly decision: string;
+    readonly reason: string;
+    /** As it came; absent: none was given. */
+    readonly offered_digest?: string;
+  };
   approval_closed: { readonly approval_id: string; readonly status: 'expired' | 'revoked'; readonly reason: string };
   approval_extended: { readonly approval_id: string; readonly expires_at: string };
   approval_reminded: { readonly approval_id: string };
@@ -297,6 +304,8 @@ export type PlanEvent = {
     readonly trace_id?: string;
     /** Of what no person and no agent did by itself: who asked for the plan. */
     readonly on_behalf_of?: ActorRef;
+    /** Of a decision: what it was about and under what it was taken. */
+    readonly about?: EventAbout;
   };
 }[EventType];
 

@@ -7,6 +7,7 @@ import { canonicalJson, type JsonValue } from '../json.ts';
 import { usedOn } from '../ledger.ts';
 import type { ToolCatalogue } from '../tool.ts';
 import { chainRow, genesisHash } from './chain.ts';
+import { aboutOf } from './about.ts';
 import type { Traced } from './commands.ts';
 import type { EventBodies, EventType, LogRow, PlanEvent } from './events.ts';
 import { evolve } from './evolve.ts';
@@ -123,6 +124,7 @@ export function beginWork(
         data,
         ...traceOf(traceId ?? current?.traceId),
         ...behalfOf(actor, current),
+        ...aboutIn(current, { type, data } as PlanEvent),
       } as PlanEvent);
       rows.push(row);
       current = evolve(current, row);
@@ -160,5 +162,10 @@ export function beginWork(
 /** So that every line of the trail leads to a caller, also where the plan itself or its actor is the one who acts. */
 const behalfOf = ({ kind }: ActorRef, plan: Plan | null) =>
   plan === null || kind === 'human' || kind === 'agent' ? {} : { on_behalf_of: plan.requester };
+
+const aboutIn = (plan: Plan | null, event: PlanEvent) => {
+  const about = plan === null ? null : aboutOf(plan, event);
+  return about === null ? {} : { about };
+};
 
 const traceOf = (traceId: string | undefined) => (traceId === undefined ? {} : { trace_id: traceId });

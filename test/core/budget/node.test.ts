@@ -654,3 +654,17 @@ describe('a profile, whose plans bring the cap that is locked in them', () => {
     expect(profile.sent('recall').map(({ child, recall }) => [child, recall.max])).toEqual([['tight', 15]]);
   });
 });
+
+describe('sums of absurd charges', () => {
+  it('stay safe integers that only grow, and exceed every cap', () => {
+    const org = new NodeDriver('org', { total: Number.MAX_SAFE_INTEGER - 1 });
+    const charge = Number.MAX_SAFE_INTEGER - 10;
+    for (const child of ['s1', 's2', 's3']) {
+      org.ask(child, 0, { seen: { g: 0, r: 0, s: 0, v: charge } });
+    }
+    const { caps, children } = showNode(org.state, TODAY);
+    const total = caps.find(({ window }) => window === 'total');
+    expect(total).toMatchObject({ spentMicroUsd: Number.MAX_SAFE_INTEGER, leasedMicroUsd: 0, remainingMicroUsd: 0, excessMicroUsd: 1 });
+    expect(children.every((child) => Number.isSafeInteger(child.spentMicroUsd) && child.leasedMicroUsd === 0)).toBe(true);
+  });
+});

@@ -207,6 +207,31 @@ describe('an approval', () => {
     expect(driver.callStates()).toEqual(['asked']);
   });
 
+  it('says in the trail by itself what it was about, what was offered and under what it was decided', () => {
+    const driver = waiting();
+    const [call] = Object.values(driver.plan.calls);
+    if (call === undefined) throw new Error('no call');
+    const of = (eventType: string) => driver.trail.filter((entry) => entry.eventType === eventType);
+    const { only } = driver;
+    const under = { profile_digest: driver.plan.profile.digest, policy_digest: driver.plan.policyDigest };
+    const about = { step: call.step, tool: call.tool, arguments_digest: call.argumentsDigest };
+    const offered = 'f'.repeat(64);
+    refusalOf(driver.approve(only, { digest: offered }));
+    expect(of('approval_refused')).toMatchObject([
+      { reason: expect.any(String), context: { ...under, ...about, kind: only.kind, digest: only.digest, offered_digest: offered } },
+    ]);
+    const denials = driver.trail.filter((entry) => entry.context['call_id'] === call.id && entry.result === 'denied');
+    expect(denials.length).toBeGreaterThan(0);
+    for (const entry of denials) {
+      expect(entry.context).toMatchObject({ ...under, ...about, threshold: expect.any(Number), confidence: expect.anything() });
+    }
+    expect(driver.approve(only).ok).toBe(true);
+    expect(of('approval_decided')).toMatchObject([{ context: { ...under, ...about, kind: only.kind, digest: only.digest } }]);
+    driver.run();
+    const settled = of('effect_settled').filter(({ context }) => context['call_id'] === call.id);
+    expect(settled).toMatchObject([{ context: { ...under, ...about } }]);
+  });
+
   it('by the requester is accepted where they are not separate', () => {
     const driver = waiting();
     expect(driver.approve(driver.only, { by: ASKER }).ok).toBe(true);

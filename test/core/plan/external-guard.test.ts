@@ -30,6 +30,21 @@ describe('a plan whose executor is outside', () => {
     expect(ask(driver, 'third.tool').allowed).toBe(true);
   });
 
+  it('believes no charge above a million dollars: the estimate is charged, marked, and what was told is kept', () => {
+    const driver = open();
+    for (let times = 0; times < 12; times += 1) {
+      const { callId } = ask(driver, `tool.n${times}`);
+      if (callId === null) throw new Error('no call');
+      expect(driver.do({ type: 'settle_external', by: AGENT.actor, callId, outcome: 'succeeded', costUsd: 1e9 }).ok).toBe(true);
+    }
+    expect(driver.plan.ledger).toMatchObject({ settledMicroUsd: 6_000_000, overrunMicroUsd: 0 });
+    const last = driver.trail.filter(({ eventType }) => eventType === 'effect_settled').at(-1);
+    expect(last?.context).toMatchObject({
+      told: { cost_usd: 1e9 },
+      charge: { reported: 1e9, charged_micro_usd: 500_000, marks: ['cost_error'] },
+    });
+  });
+
   it('keeps no money and no step of a check while it is halted; what only asks about a limit is answered as ever', () => {
     const driver = open({ guardrails: { tool_budget: 1, max_steps: 5 } });
     const check = (request: CheckRequest): CheckAnswer => {

@@ -120,6 +120,9 @@ describe('settling by what the tool reported', () => {
     ['text', '0.10', 0.3, ['cost_error'], 0],
     ['an object', { usd: 1 }, 0.3, ['cost_error'], 0],
     ['an absurd number', 1e300, 0.3, ['cost_error'], 0],
+    ['the largest charge', 1_000_000, 1_000_000, ['overrun'], 999_999.7],
+    ['more than the largest charge', 1_000_000.000_001, 0.3, ['cost_error'], 0],
+    ['a thousand million', 1e9, 0.3, ['cost_error'], 0],
   ])('%s', (_what, reported, charged, marks, overrun) => {
     const settled = must(settle(must(reserve(EMPTY_LEDGER, CAP_1, 'a', usd(0.3))), 'a', reported));
     expect(settled.chargedMicroUsd).toBe(usd(charged));

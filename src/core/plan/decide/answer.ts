@@ -25,14 +25,14 @@ export function answerApproval(work: Work, by: Caller, answer: Answer): Result<n
     // Nobody was ever asked under this id: somebody guesses, or has it from elsewhere.
     if (!plan.terminal) {
       const reason = 'there is no such approval in this plan';
-      work.emit('approval_refused', by.actor, { approval_id: answer.approvalId, decision: answer.decision, reason });
+      work.emit('approval_refused', by.actor, { approval_id: answer.approvalId, decision: answer.decision, reason, ...offered(answer) });
     }
     return err(notFound('approval', answer.approvalId));
   }
   const objection = objectionTo(work, plan, by, approval, answer);
   if (objection !== null) {
     if (!plan.terminal) {
-      work.emit('approval_refused', by.actor, { approval_id: approval.id, decision: answer.decision, reason: objection.message });
+      work.emit('approval_refused', by.actor, { approval_id: approval.id, decision: answer.decision, reason: objection.message, ...offered(answer) });
     }
     return err(objection);
   }
@@ -50,6 +50,8 @@ export function answerApproval(work: Work, by: Caller, answer: Answer): Result<n
   follow(work, by, approval, answer, grant);
   return ok(null);
 }
+
+const offered = ({ digest }: Answer) => (digest === null ? {} : { offered_digest: digest });
 
 /** Why this caller cannot give this answer now, or null. */
 function objectionTo(work: Work, plan: Plan, by: Caller, approval: Approval, answer: Answer): Refusal | null {

@@ -1,7 +1,7 @@
 /** How calls end that were authorised for an executor outside: it says so, or it does not and they expire. */
 
 import { remaining, reservedMicroUsd, spentMicroUsd } from '../../ledger.ts';
-import { parseCostUsd } from '../../money.ts';
+import { parseReportedUsd } from '../../ledger.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -65,10 +65,12 @@ function record(work: Work, { by, callId, outcome, costUsd }: Settle, call: Call
 /** What expired was charged in full: only what it cost beyond that is charged still. */
 function chargeOfTold(work: Work, call: Call, outcome: Settle['outcome'], costUsd: number | null, isExpired: boolean): Charge | null {
   if (!isExpired) return outcome === 'not_dispatched' ? null : chargeFor(work, reservationId(call), told(costUsd));
-  const cost = costUsd === null ? null : parseCostUsd(costUsd);
-  const excess = cost?.ok === true ? cost.value - call.estimateMicroUsd : 0;
-  if (excess <= 0) return null;
-  return { id: reservationId(call), reserved_micro_usd: 0, reported: costUsd, charged_micro_usd: excess, marks: ['overrun'] };
+  if (costUsd === null) return null;
+  const charge = { id: reservationId(call), reserved_micro_usd: 0, reported: costUsd };
+  const cost = parseReportedUsd(costUsd);
+  if (!cost.ok) return { ...charge, charged_micro_usd: 0, marks: ['cost_error'] };
+  const excess = cost.value - call.estimateMicroUsd;
+  return excess <= 0 ? null : { ...charge, charged_micro_usd: excess, marks: ['overrun'] };
 }
 
 function told(costUsd: number | null) {

@@ -272,6 +272,34 @@ describe('days in UTC', () => {
     );
     expect(atOrg.spentMicroUsd).toBe(140);
   });
+
+  it('settle a hold in the day in which it was reserved: neither day goes below zero, and the new one is not charged for it', async () => {
+    const { org, session, plans } = newWorld(1);
+    const [plan] = plans as [LeasePlayer];
+    const yesterday = (await budgets.node(org, session).show(null)).day;
+    await budgets.node(org, session).setCaps({ daily: 100 }, MAY);
+    const held = await plan.authorize(90);
+    if (held.kind !== 'authorised') throw new Error(JSON.stringify(held));
+    moveDate(DAY_MS);
+    plan.sweep();
+    expect((await plan.spend(60)).kind, 'the new day has its own 100').toBe('authorised');
+    // The call comes back for less than was held for it.
+    plan.settle(held.id, 70);
+    plan.end();
+    const seen: number[] = [];
+    await eventually(
+      async () => {
+        const [old, today] = [await windowOf(org, session, 'daily', yesterday), await windowOf(org, session, 'daily')];
+        seen.push(old.spentMicroUsd, old.leasedMicroUsd, today.spentMicroUsd, today.leasedMicroUsd);
+        return { old, today };
+      },
+      ({ old, today }) => old.leasedMicroUsd === 0 && today.leasedMicroUsd === 0 && today.spentMicroUsd > 0,
+    );
+    expect(Math.min(...seen), 'never below zero').toBeGreaterThanOrEqual(0);
+    expect(await windowOf(org, session, 'daily', yesterday)).toMatchObject({ spentMicroUsd: 70, leasedMicroUsd: 0 });
+    expect(await windowOf(org, session, 'daily')).toMatchObject({ spentMicroUsd: 60, leasedMicroUsd: 0 });
+    expect(await windowOf(org, session)).toMatchObject({ spentMicroUsd: 130, leasedMicroUsd: 0 });
+  });
 });
 
 describe('what is told of a node', () => {

@@ -16,6 +16,8 @@ const budgetWindow = z.object({
   spent_usd: z.number(),
   /** Of a plan: reserved for calls. Above plans: handed out and not charged, that is reserved there or not used yet. */
   leased_usd: z.number(),
+  /** Held for calls that were authorised and are not settled. Of a plan only: above plans it is a part of leased that only the plans know. */
+  reserved_usd: z.number().optional(),
   remaining_usd: z.number().nullable(),
   /** How far spent and leased are above the cap: tools charged more than was reserved, or the cap was lowered. */
   excess_usd: z.number(),

@@ -48,8 +48,11 @@ describe('budget/set', () => {
     expect(await admin.refused('_cleveragents/budget/set', twice)).toMatchObject({ kind: 'invalid', issues: [{ field: 'drop' }] });
   });
 
-  it('rounds a cap down to micro-dollars', async () => {
-    await operator.call('_cleveragents/budget/set', { ...onSession, total_usd: 0.000_001_9 });
+  it('keeps a cap to the micro-dollar and refuses a finer one', async () => {
+    await operator.call('_cleveragents/budget/set', { ...onSession, total_usd: 0.000_001 });
+    expect((await totalOf(onSession))?.cap_usd).toBe(0.000_001);
+    const finer = { ...onSession, total_usd: 0.000_000_9 };
+    expect(await operator.refused('_cleveragents/budget/set', finer)).toMatchObject({ kind: 'invalid', issues: [{ field: 'total_usd' }] });
     expect((await totalOf(onSession))?.cap_usd).toBe(0.000_001);
   });
 

@@ -105,7 +105,8 @@ describe('the budget of a session that was created with a cap', () => {
     await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 20, daily_usd: 3 });
     expect(await remainingOf(agent, planId)).toEqual({ session: 0, org: 2.5 });
     const ofPlan = await call(agent, '_cleveragents/budget/show', { level: 'plan', plan_id: planId });
-    expect(totalOf(ofPlan)).toMatchObject({ cap_usd: null, spent_usd: 0.5, leased_usd: 0, exceeded: false });
+    expect(totalOf(ofPlan)).toMatchObject({ cap_usd: null, spent_usd: 0.5, leased_usd: 0, reserved_usd: 0, exceeded: false });
+    expect(totalOf(atCap), 'what is reserved is part of leased; only the plans know it').not.toHaveProperty('reserved_usd');
     expect(ofPlan.plan).toMatchObject({
       session_id: sessionId,
       days: [{ day: ofPlan.day, spent_usd: 0.5 }],

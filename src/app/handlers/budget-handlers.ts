@@ -161,6 +161,7 @@ async function planBudget(planId: string, day: string, call: CallContext, servic
         cap_usd: usdOrNull(capMicroUsd),
         spent_usd: toUsd(spent),
         leased_usd: toUsd(reserved),
+        reserved_usd: toUsd(reserved),
         remaining_usd: capMicroUsd === null ? null : toUsd(Math.max(0, capMicroUsd - spent - reserved)),
         excess_usd: capMicroUsd === null ? 0 : toUsd(Math.max(0, spent + reserved - capMicroUsd)),
         exceeded: capMicroUsd !== null && spent + reserved >= capMicroUsd,

@@ -9,7 +9,7 @@ import type { RiskClass, ToolCatalogue } from '../tool.ts';
 
 /**
  * The closed list of audit event types: the source's twelve first, then those of the checks for which the source has none,
- * then `call_allowed` for a call that no guard refused.
+ * then `call_allowed` for a call that no guard refused, and those of a budget above the plan that is used up.
  */
 export const AUDIT_EVENT_TYPES = [
   'step_allowed',
@@ -53,6 +53,8 @@ export const AUDIT_EVENT_TYPES = [
   'gate_allowed',
   'gate_blocked',
   'call_allowed',
+  'session_budget_blocked',
+  'org_budget_blocked',
 ] as const;
 
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];

@@ -78,7 +78,7 @@ export function evaluateApplyGuard(policy: GuardPolicy, approvalId: string | nul
   const objection = applyApprovalGuard.check(policy);
   if (objection === null) return passed(name, events.allowed, null);
   if (approvalId !== null) return passed(name, events.allowed, `approved by ${approvalId}`);
-  return refused(name, events.refused, objection);
+  return refused(name, refusedAs(events.refused, objection), objection);
 }
 
 function judge(guard: Guard, policy: GuardPolicy, call: GuardedCall, facts: GuardFacts): GuardVerdict {
@@ -92,7 +92,7 @@ function judge(guard: Guard, policy: GuardPolicy, call: GuardedCall, facts: Guar
   }
   if (objection === null) return passed(name, events.allowed, null);
   const approvalId = objection.approval === 'call' ? facts.approvedGuards.get(name) : undefined;
-  return approvalId === undefined ? refused(name, events.refused, objection) : passed(name, events.allowed, `approved by ${approvalId}`);
+  return approvalId === undefined ? refused(name, refusedAs(events.refused, objection), objection) : passed(name, events.allowed, `approved by ${approvalId}`);
 }
 
 function report(verdicts: readonly GuardVerdict[]): GuardReport {
@@ -111,6 +111,11 @@ function report(verdicts: readonly GuardVerdict[]): GuardReport {
 
 function passed(guard: string, eventType: AuditEventType, reason: string | null): GuardVerdict {
   return { guard, eventType, allowed: true, reason, requiresApproval: false, approval: 'none' };
+}
+
+/** A budget above the plan has an event type of its own; the source's is that of the plan's cap. */
+function refusedAs(own: AuditEventType, { exceededLevel: level }: Objection): AuditEventType {
+  return level === 'session' || level === 'org' ? `${level}_budget_blocked` : own;
 }
 
 function refused(guard: string, eventType: AuditEventType, { reason, approval, ...rest }: Objection): GuardVerdict {

@@ -258,6 +258,12 @@ describe('budget', () => {
   const spend = (spent: number, costMicroUsd: number, cap: Limit | null, rest: Partial<GuardFacts> = {}) =>
     first({ planCapMicroUsd: cap }, requestOf('read_file', { costMicroUsd }), { spentMicroUsd: spent, ...rest });
 
+  it.each(['session', 'org'] as const)('of the %s that is used up has an event type of its own', (level) => {
+    const upperRefusal = { kind: 'exceeded', level, capMicroUsd: 1, usedMicroUsd: 1, window: 'total' } as const;
+    expect(spend(0, 1, null, { upperRefusal })).toMatchObject({ eventType: `${level}_budget_blocked`, exceededLevel: level });
+    expect(spend(0, 1, null, { upperRefusal: { kind: 'unreachable' } })).toMatchObject({ eventType: 'budget_blocked' });
+  });
+
   it('says so in the words of the source, with the field that bound', () => {
     expect(spend(5_000_000, 230_000, limit(5_000_000, 'max_total_cost'))).toEqual({
       guard: 'budget_cap',

@@ -92,7 +92,9 @@ function judge(guard: Guard, policy: GuardPolicy, call: GuardedCall, facts: Guar
   }
   if (objection === null) return passed(name, events.allowed, null);
   const approvalId = objection.approval === 'call' ? facts.approvedGuards.get(name) : undefined;
-  return approvalId === undefined ? refused(name, refusedAs(events.refused, objection), objection) : passed(name, events.allowed, `approved by ${approvalId}`);
+  return approvalId === undefined
+    ? refused(name, refusedAs(events.refused, objection), objection)
+    : passed(name, events.allowed, `approved by ${approvalId}`);
 }
 
 function report(verdicts: readonly GuardVerdict[]): GuardReport {

@@ -32,7 +32,12 @@ export function answerApproval(work: Work, by: Caller, answer: Answer): Result<n
   const objection = objectionTo(work, plan, by, approval, answer);
   if (objection !== null) {
     if (!plan.terminal) {
-      work.emit('approval_refused', by.actor, { approval_id: approval.id, decision: answer.decision, reason: objection.message, ...offered(answer) });
+      work.emit('approval_refused', by.actor, {
+        approval_id: approval.id,
+        decision: answer.decision,
+        reason: objection.message,
+        ...offered(answer),
+      });
     }
     return err(objection);
   }

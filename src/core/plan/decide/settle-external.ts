@@ -1,7 +1,6 @@
 /** How calls end that were authorised for an executor outside: it says so, or it does not and they expire. */
 
-import { remaining, reservedMicroUsd, spentMicroUsd } from '../../ledger.ts';
-import { parseReportedUsd } from '../../ledger.ts';
+import { parseReportedUsd, remaining, reservedMicroUsd, spentMicroUsd } from '../../ledger.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState, notFound } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';

@@ -267,9 +267,9 @@ describe('a plan that would begin', () => {
     expect((await admin.call('_cleveragents/plan/use', { action_name: 'tidy', session_id: 's1' })).state).toBe('waiting');
     expect(await start('s1')).toMatchObject({ ok: true, value: { snapshot: { plan: { terminal: false } } } });
     const planId = service.services.ids.ulid();
-    expect(
-      await admin.call('_cleveragents/guard/configure', { plan_id: planId, guardrails: {}, session_id: 's1' }),
-    ).toMatchObject({ plan_id: planId });
+    expect(await admin.call('_cleveragents/guard/configure', { plan_id: planId, guardrails: {}, session_id: 's1' })).toMatchObject({
+      plan_id: planId,
+    });
     expect(await count()).toBe(3);
   });
 

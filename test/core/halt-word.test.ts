@@ -79,7 +79,9 @@ describe('the word of a node', () => {
         };
         const move = (): void => {
           const sessionId = driver.plan.sessionId === 's1' ? 's2' : 's1';
-          expect(driver.do({ type: 'associate', by: OPERATOR.actor, sessionId }).ok).toBe(true);
+          // Nobody walks out of a halt.
+          const isFree = haltOf(driver.plan) === null;
+          expect(driver.do({ type: 'associate', by: OPERATOR.actor, sessionId }).ok).toBe(isFree);
         };
         for (const act of before) act === 'move' ? move() : tell(act);
         // What the plan reads before it acts.
@@ -110,13 +112,21 @@ describe('the word of a node', () => {
     expect(haltOf(driver.plan)).toMatchObject({ level: 'session', epoch: 1 });
     tell(left[2], 's1');
     expect(haltOf(driver.plan)?.epoch).toBe(1);
-    driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 'constructor' });
+    const move = (sessionId: string) => driver.do({ type: 'associate', by: OPERATOR.actor, sessionId });
+    expect(move('constructor')).toMatchObject({ ok: false, error: { kind: 'invalid_state' } });
+    expect(driver.plan.sessionId).toBe('s2');
+    const [, cleared] = wordsAfter('session', [true, false]);
+    tell(cleared, 's2');
+    expect(move('constructor').ok).toBe(true);
     expect(haltOf(driver.plan)).toBeNull();
-    driver.do({ type: 'associate', by: OPERATOR.actor, sessionId: 's2' });
-    expect(haltOf(driver.plan)?.epoch).toBe(1);
+    expect(move('s2').ok).toBe(true);
+    // What was said there before is old there again.
+    tell(first, 's2');
+    expect(haltOf(driver.plan)).toBeNull();
     expect(driver.trail.filter(({ guardName }) => guardName === 'halt').map(({ context }) => context['session_id'])).toEqual([
       's1',
       's1',
+      's2',
       's2',
     ]);
   });

@@ -377,6 +377,9 @@ describe('a plan whose executor is outside', () => {
     await halt('second', 'two');
     expect(await authorize()).toMatchObject({ ok: true, value: { allowed: false, reason: expect.stringContaining('two') } });
     expect(await shown()).toMatchObject({ halted: true, halts: [{ reason: 'two' }] });
+    // Nobody walks out of a halt.
+    await expect(move('third')).rejects.toThrow('invalid_state');
+    await call(person, '_cleveragents/halt/clear', { level: 'session', session_id: 'second' });
     await move('third');
     expect(await shown()).toMatchObject({ halted: false });
     const late = await services.halts.change(

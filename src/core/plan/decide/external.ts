@@ -12,7 +12,7 @@ import type { EventBodies } from '../events.ts';
 import { elapsedMs } from '../evolve.ts';
 import type { ExternalAnswer, ExternalAnswers, ExternalCommand, ExternalCommands } from '../external/commands.ts';
 import { isExternal, openAuthorizations } from '../external/external.ts';
-import { lockedPolicyOf, type Plan } from '../plan.ts';
+import { haltOf, lockedPolicyOf, type Plan } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { report } from './advance.ts';
 import { authorize } from './authorize.ts';
@@ -85,6 +85,15 @@ export function decideExternal(work: Work, command: ExternalCommand): Result<Ext
 function associate(work: Work, { by, sessionId }: ExternalCommands['associate']): Result<null, Refusal> {
   const plan = work.plan();
   if (plan.sessionId === sessionId) return ok(null);
+  // Else whoever is halted would walk out of the halt.
+  const halt = haltOf(plan);
+  if (halt !== null)
+    return err(
+      invalidState(`the ${halt.level} is halted: ${halt.reason}. Clear the halt first.`, {
+        plan_id: plan.id,
+        halted: { level: halt.level },
+      }),
+    );
   if (spentMicroUsd(plan.ledger) > 0 || plan.ledger.reservations.length > 0) {
     return err(
       invalidState(`the plan has spent money in session '${plan.sessionId}' and stays there`, {

@@ -85,6 +85,7 @@ export class PlanLeases {
   private ticketCount = 0;
   private plan: Plan | null = null;
   private dueMs: number | null = null;
+  private owingMs: number | null = null;
   private usedMs: number;
   private toldMs = 0;
   /** When giving back was tried last; a parent that does not answer is not asked all the time. */
@@ -196,7 +197,7 @@ export class PlanLeases {
   }
 
   sweep(): void {
-    this.dueMs = null;
+    this.owingMs = null;
     for (const lease of this.leases.values()) this.run(lease, sweepLease);
     this.rest();
   }
@@ -245,14 +246,17 @@ export class PlanLeases {
     return step.outputs;
   }
 
-  /** A time that is set stands until it comes, however often something happens before: else it would never come. */
+  /** When to look again. What has to be told again is told at the time that was set first, however often something happens before. */
   private look(): void {
     const nowMs = this.parts.nowMs();
     const leases = [...this.leases.values()];
-    const due = leases.flatMap(({ state }) => nextLeaseSweepMs(state, nowMs) ?? []);
+    const sweeps = leases.flatMap(({ state }) => nextLeaseSweepMs(state, nowMs) ?? []);
+    const isOwing = sweeps.includes(nowMs + REPEAT_MS);
+    this.owingMs = isOwing ? (this.owingMs ?? nowMs + REPEAT_MS) : null;
+    const due = sweeps.filter((at) => at !== nowMs + REPEAT_MS);
+    if (this.owingMs !== null) due.push(this.owingMs);
     if (leases.some(({ state }) => hasToReturn(state))) due.push(this.idleAtMs());
-    const next = due.length === 0 ? null : Math.min(...due);
-    if (next === null || this.dueMs === null || this.dueMs <= nowMs || next < this.dueMs) this.dueMs = next;
+    this.dueMs = due.length === 0 ? null : Math.min(...due);
   }
 
   private send(lease: Held, outputs: readonly LeaseOutput[]): void {

@@ -496,9 +496,37 @@ describe('an idempotency key', () => {
     const answers = await Promise.all([authorize(planId, call), authorize(planId, call), authorize(planId, call)]);
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect((await status(planId)).budget.reserved_usd).toBe(0.4);
-    await settle(answers[0].decision_id);
-    expect(await authorize(planId, call)).toEqual(answers[0]);
-    expect((await trail(planId)).entries).toHaveLength(1);
+  });
+
+  it.each(['succeeded', 'failed', 'not_dispatched'] as const)(
+    'of a decision that is settled (%s) is no permission any more, and holds nothing',
+    async (outcome) => {
+      const planId = await open({ tool_budget: 1 });
+      const call = { cost_usd: 0.9, arguments: { n: 1 }, idempotency_key: 'k' };
+      const { decision_id } = await authorize(planId, call);
+      await agent.call('_cleveragents/guard/settle', { decision_id, outcome });
+      const again = await authorize(planId, call);
+      expect(again).toMatchObject({
+        allowed: false,
+        requires_approval: false,
+        decision_id,
+        reason: expect.stringContaining(`settled: ${outcome}`),
+      });
+      expect((await status(planId)).budget.reserved_usd).toBe(0);
+      expect(await authorize(planId, { ...call, idempotency_key: 'k2' })).toMatchObject({ allowed: outcome === 'not_dispatched' });
+    },
+  );
+
+  it('of an open decision follows the lists as they are now, and keeps its money until it ends', async () => {
+    const planId = await open({ tool_budget: 1 });
+    const call = { cost_usd: 0.9, tool_name: 'own.mail', idempotency_key: 'k' };
+    const { decision_id } = await authorize(planId, call);
+    await agent.call('_cleveragents/plan/guard/denylist/add', { plan_id: planId, tool: 'own.mail' });
+    expect(await authorize(planId, call)).toMatchObject({ allowed: false, decision_id, reason: expect.stringContaining('denylist') });
+    expect((await status(planId)).budget.reserved_usd).toBe(0.9);
+    expect((await trail(planId)).entries.at(-1)).toMatchObject({ result: 'denied', guard_name: 'denylist' });
+    await agent.call('_cleveragents/guard/settle', { decision_id, outcome: 'succeeded' });
+    expect((await status(planId)).budget).toMatchObject({ reserved_usd: 0, spent_usd: 0.9 });
   });
 
   it('conflicts with another call', async () => {

@@ -91,7 +91,7 @@ describe('a plan whose executor is outside', () => {
         allowed: false,
         requiresApproval: false,
         reason: expect.stringContaining('Halted: breach'),
-        guards: [{ guard: 'state', allowed: false }],
+        guards: expect.arrayContaining([expect.objectContaining({ guard: 'state', allowed: false })]),
       });
     }
     expect(driver.rowsOf('check_recorded').map(({ data }) => data)).toMatchObject([

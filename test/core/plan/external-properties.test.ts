@@ -290,8 +290,14 @@ function play(given: History): PlanDriver {
     const { idempotencyKey: key } = given;
     const decided = written.filter((row) => row.type === 'call_decided');
     expect(decided.length, 'one decision at most').toBeLessThanOrEqual(1);
-    const isStopped = written.some((row) => row.type === 'check_recorded' && row.data.guard === 'state');
+    const isStopped = written.some((row) => row.type === 'check_recorded' && row.data.check === 'authorize');
     expect(decided.length === 0 && !isStopped, 'an answer without guards is one to an earlier request').toBe(answer.guards === null);
+    // Whatever is allowed is open: its money is held.
+    if (answer.allowed)
+      expect(
+        openAuthorizations(driver.plan).some(({ id }) => id === answer.callId),
+        'allowed and not held',
+      ).toBe(true);
     if (haltOf(driver.plan) !== null) expect(answer.allowed, 'a halted plan allows nothing').toBe(false);
     if (decided[0]?.type === 'call_decided') expect(decided[0].data.allowed).toBe(answer.allowed);
     if (!answer.allowed) expect(answer.reason, 'a refusal has a reason').not.toBeNull();

@@ -4,9 +4,13 @@
  */
 import type { Confidence } from '../../confidence.ts';
 import { digestOf } from '../../digest.ts';
+import { allowlistGuard } from '../../guards/allowlist.ts';
+import { denylistGuard } from '../../guards/denylist.ts';
 import type { GuardRequest, GuardVerdict } from '../../guards/guard.ts';
 import { evaluateWith } from '../../guards/guards.ts';
+import { skillCategoryGuard } from '../../guards/skill-category.ts';
 import { stateGuard } from '../../guards/state.ts';
+import { unsafeToolsGuard } from '../../guards/unsafe-tools.ts';
 import type { JsonValue } from '../../json.ts';
 import { parseCostUsd } from '../../money.ts';
 import { MAX_TOOL_NAME_LENGTH } from '../../names.ts';
@@ -17,8 +21,8 @@ import { type RiskClass, riskierOf, type ToolSpec } from '../../tool.ts';
 import type { CallFacts } from '../commands.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
 import { pendingAbout } from '../external/evolve.ts';
-import { type ExternalCall, isHeld, MAX_OPEN_AUTHORIZATIONS, NO_EXTERNAL_STATE, openAuthorizations } from '../external/external.ts';
-import { type ActorRef, type Approval, type Call, haltOf, type Plan } from '../plan.ts';
+import { type ExternalCall, isHeld, isOpen, MAX_OPEN_AUTHORIZATIONS, NO_EXTERNAL_STATE, openAuthorizations } from '../external/external.ts';
+import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
 import type { Work } from '../work.ts';
 import { decideCalls, factsOf } from './calls.ts';
 import { callConfidence } from './confidence-of.ts';
@@ -45,7 +49,7 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
     if (earlier.external?.bodyDigest !== call.external.bodyDigest) return err(usedOtherwise(plan, request.idempotencyKey ?? '', earlier));
     // The same request again: it gets what it got, unless a human has meanwhile decided, or could be asked again.
     if (!isHeld(earlier) || pendingAbout(plan, earlier) !== null) {
-      return ok(haltedMeanwhile(work, by, earlier) ?? answerFor(plan, earlier, null));
+      return ok(refusedMeanwhile(work, by, earlier) ?? answerFor(plan, earlier, null));
     }
   }
   const again = earlier ?? heldTwin(plan, call);
@@ -68,12 +72,13 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
 function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | null): AuthorizationAnswer {
   const { external } = call;
   const held = isHeld(call);
-  const allowed = external?.expiresAt != null;
+  // A decision that was used, or that has expired, is no permission any more, whoever asks for it again.
+  const allowed = external?.expiresAt != null && isOpen(call);
   const approval = held ? pendingAbout(plan, call) : null;
   return {
     callId: call.id,
     allowed,
-    reason: allowed ? null : call.reason,
+    reason: allowed ? null : (closedReason(call) ?? call.reason),
     requiresApproval: held,
     approvalId: approval?.id ?? null,
     expiresAt: allowed ? external.expiresAt : (approval?.expiresAt ?? null),
@@ -82,13 +87,25 @@ function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | nul
   };
 }
 
-/** What was allowed before a halt is not allowed during it. What was reserved for it stays: after the halt the same request has it again. */
-function haltedMeanwhile(work: Work, by: ActorRef, call: Call): AuthorizationAnswer | null {
+/** Why what was allowed once is allowed no more, however it ended; null where it is open, or never was allowed. */
+function closedReason({ external, status }: Call): string | null {
+  if (external?.expiresAt == null || status === 'sent') return null;
+  if (external.settled !== null)
+    return `This decision is settled: ${external.settled.outcome}. Remediation: use a new idempotency key for a new call.`;
+  return `This authorisation expired at ${external.expiresAt} and was charged. Remediation: use a new idempotency key for a new call.`;
+}
+
+/** What can have changed since a call was allowed: a halt, and revisions of the plan's lists. What it reserved is reserved still. */
+const CHANGING_GUARDS = [stateGuard, denylistGuard, allowlistGuard, unsafeToolsGuard, skillCategoryGuard];
+
+/** What was allowed before a halt or under other lists is not allowed now. Its reservation stays: once they let it pass, the same request has it again. */
+function refusedMeanwhile(work: Work, by: ActorRef, call: Call): AuthorizationAnswer | null {
   const plan = work.plan();
-  if (haltOf(plan) === null || call.external?.expiresAt == null) return null;
-  const { verdicts } = evaluateWith([stateGuard], plan.policy, requestAbout(work, call), factsOf(plan, work.context.now, call.step));
-  const [verdict] = verdicts;
-  if (verdict === undefined || verdict.allowed) return null;
+  if (call.external?.expiresAt == null || !isOpen(call)) return null;
+  const facts = { ...factsOf(plan, work.context.now, call.step), approvedGuards: new Map(Object.entries(call.overridden)) };
+  const { verdicts } = evaluateWith(CHANGING_GUARDS, plan.policy, requestAbout(work, call), facts);
+  const verdict = verdicts.find(({ allowed }) => !allowed);
+  if (verdict === undefined) return null;
   work.emit('check_recorded', by, {
     check: 'authorize',
     event_type: verdict.eventType,

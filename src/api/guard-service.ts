@@ -93,7 +93,12 @@ export const guardAuthorize = defineOperation({
     ),
     step: optional(count(1_000_000_000).min(1, 'must be at least 1').meta({ description: 'Number of the step; absent: the newest one' })),
     operation: optional(operationName),
-    idempotency_key: optional(text(256).meta({ description: 'The same key and call answer the same decision' })),
+    idempotency_key: optional(
+      text(256).meta({
+        description:
+          'The same key and call answer the same decision while it is open; one that was settled or has expired is no permission any more',
+      }),
+    ),
   }),
   result: z.object({
     plan_id: planId,

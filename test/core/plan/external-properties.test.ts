@@ -17,7 +17,7 @@ import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, BOSS, CATALOGUE, createCommand, OPERATOR, PLAN_ID, PlanDriver, profileOf, sha256 } from './plan-driver.ts';
 import { Witness } from './plan-invariants.ts';
 
-const numRuns = Math.ceil(Number(process.env['FC_RUNS'] ?? 3000) / 2);
+const numRuns = Math.ceil(Number(process.env['FC_RUNS'] ?? 2000) / 2);
 const GENESIS = genesisHash(sha256, 'acme', PLAN_ID);
 const DAY_MS = 86_400_000;
 

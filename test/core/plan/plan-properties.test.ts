@@ -10,7 +10,7 @@ import { CATALOGUE, createCommand, PLAN_ID, PlanDriver, sha256 } from './plan-dr
 import { commandOf, type History, history } from './plan-histories.ts';
 import { Witness } from './plan-invariants.ts';
 
-const numRuns = Number(process.env['FC_RUNS'] ?? 3000);
+const numRuns = Number(process.env['FC_RUNS'] ?? 2000);
 
 /** So often a command is decided twice, to see that the decision depends on nothing else. */
 const TWIN_EVERY = 5;

@@ -5,7 +5,7 @@
  *   { "kind": "export", "v": 1, "org", "plan_id", "genesis" }            first
  *   { "kind": "row", "row": { v, seq, at, type, actor, data, prev, hash } }   the row of the log as it is: anybody can recompute its hash
  *   { "kind": "masked_row", "row": { … }, "content_sha256" }              a row whose text held a secret (core/audit/mask.ts)
- *   { "kind": "head", "head": { v, org, plan_id, seq, hash, at, kid, signature } }   signed heads of the log, with the last page
+ *   { "kind": "head", "head": { v, org, plan_id, seq, hash, at, kid, signature } }   signed heads, with the page of their row
  *   { "kind": "seal", "v": 1, "org", "plan_id", "from_seq", "to_seq", "last", "sha256", "at", "kid", "signature" }   ends a page
  *
  * What each proves: hashes, that nothing between the first and the last row was changed, left out, added or moved; a signed head, that
@@ -40,8 +40,10 @@ export interface AuditPage {
   /** Only in the first page of a file. */
   readonly isFirst: boolean;
   readonly rows: readonly ChainedRow[];
-  /** Signed heads, oldest first; null: more pages follow. */
-  readonly heads: readonly SignedHead[] | null;
+  /** Signed heads of its rows, oldest first; in the last page those behind its last row too, which show that the log was cut. */
+  readonly heads: readonly SignedHead[];
+  /** Whether no more pages follow. */
+  readonly isLast: boolean;
   /** Row before the first one of this page; 0 at the beginning. */
   readonly afterSeq: number;
   readonly at: string;
@@ -56,7 +58,7 @@ export async function writeAuditPage(
   const lines: object[] = [
     ...(page.isFirst ? [{ kind: 'export', v: 1, org, plan_id: planId, genesis: genesisHash(sha256, org, planId) }] : []),
     ...rows.map((row) => rowLine(row, sha256)),
-    ...(heads ?? []).map((head) => ({ kind: 'head', head })),
+    ...heads.map((head) => ({ kind: 'head', head })),
   ];
   const body = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
   const claim: SealClaim = {
@@ -65,7 +67,7 @@ export async function writeAuditPage(
     plan_id: planId,
     from_seq: rows[0]?.seq ?? page.afterSeq + 1,
     to_seq: rows.at(-1)?.seq ?? page.afterSeq,
-    last: heads !== null,
+    last: page.isLast,
     sha256: sha256(body),
     at: page.at,
   };

@@ -5,7 +5,7 @@ import { ORG_LOG_ID } from '../core/plan/chain.ts';
 import { AUDIT_FORMATS, signedHeadView } from './audit.ts';
 import { auditEntryView, trailVerdictView } from './guard.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
-import { count, optional, planId, timestamp } from './schemas.ts';
+import { count, nextPageToken, optional, pageToken, planId, timestamp } from './schemas.ts';
 
 const afterSeq = optional(count(Number.MAX_SAFE_INTEGER).meta({ description: 'next_after_seq of the page before' }));
 
@@ -43,29 +43,29 @@ export const orgLogVerify = defineOperation({
   freshKey: true,
   params: z.strictObject({
     plan_id: optional(planId.meta({ description: 'Of the plans only this one' })),
-    after_plan_id: optional(
-      planId.meta({ description: 'next_after_plan_id of the page before; the log itself is checked with the first page' }),
-    ),
+    page_token: pageToken,
     limit: count(400).min(1, 'must be 1 to 400').default(200).meta({ description: 'Plans to check, 1 to 400' }),
   }),
   result: z.object({
-    /** False as well where something could not be checked. */
+    /** Of this page and all before it, so that the last one has the word on everything; false as well where something could not be checked. */
     valid: z.boolean(),
-    /** Absent on pages after the first. */
+    /**
+     * The log itself comes first, 5,000 rows in a page; `entries` and `head` say how far it was verified, `findings` what this page found.
+     * Absent on the pages after those.
+     */
     log: trailVerdictView.optional(),
     plans_checked: z.number(),
     plan_problems: z.array(
       z.object({
         plan_id: planId,
         /** docs/audit.md "The org's own log" says what each means; `unreached`: it could not be asked now. */
-        problem: z.enum(['deleted', 'truncated', 'replaced', 'damaged', 'unreached']),
+        problem: z.enum(['deleted', 'truncated', 'replaced', 'damaged', 'unrecorded', 'unreached']),
         reported_seq: z.number(),
         /** Where its log ends now; absent where there is none. */
         seq: z.number().optional(),
       }),
     ),
-    /** Absent on the last page. */
-    next_after_plan_id: z.string().optional(),
+    next_page_token: nextPageToken,
   }),
   errors: [...COMMON_ERRORS, 'not_found'],
   idempotent: true,

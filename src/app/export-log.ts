@@ -14,6 +14,8 @@ export interface ExportSource<R extends ChainedRow, H extends ExportHeads> {
   rows(afterSeq: number, limit: number): Promise<readonly R[] | null>;
   /** With its end signed. */
   heads(): Promise<H | null>;
+  /** The first signed heads behind a row; none: there are no more. */
+  signedAfter(seq: number): Promise<readonly SignedHead[]>;
   entryOf(row: R): AuditEntry | null;
 }
 
@@ -58,8 +60,35 @@ export async function exportPage<R extends ChainedRow, H extends ExportHeads>(
           .flatMap((row) => source.entryOf(row) ?? [])
           .map((entry) => csvLine(logId, entry))
           .join('')}`
-      : await writeAuditPage({ org, planId: logId, isFirst, rows, heads: isLast ? heads.signed : null, afterSeq, at }, { sha256, keys });
+      : await writeAuditPage(
+          {
+            org,
+            planId: logId,
+            isFirst,
+            rows,
+            heads: await headsOf(source, afterSeq, isLast ? Number.MAX_SAFE_INTEGER : lastSeq),
+            isLast,
+            afterSeq,
+            at,
+          },
+          { sha256, keys },
+        );
   return { content, rows: rows.length, heads, nextAfterSeq: isLast ? null : lastSeq };
+}
+
+async function headsOf(
+  { signedAfter }: Pick<ExportSource<ChainedRow, ExportHeads>, 'signedAfter'>,
+  afterSeq: number,
+  toSeq: number,
+): Promise<readonly SignedHead[]> {
+  const heads: SignedHead[] = [];
+  for (let after = afterSeq; ; ) {
+    const signed = await signedAfter(after);
+    heads.push(...signed.filter(({ seq }) => seq <= toSeq));
+    const last = signed.at(-1);
+    if (last === undefined || last.seq <= after || last.seq >= toSeq) return heads;
+    after = last.seq;
+  }
 }
 
 /** Rows behind a position, until there are enough of them or they are long enough. */

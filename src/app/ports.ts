@@ -10,9 +10,9 @@ import type { JudgedGroup } from '../core/calibration.ts';
 import type { HaltChange } from '../core/halt-word.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { OrgEventType, OrgLogEntry, OrgLogRow } from '../core/org-log/org-event.ts';
-import type { KnownPlan, PlanReport } from '../core/org-log/plan-report.ts';
+import type { ListedPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
-import type { LogDamage, LogVerdict } from '../core/plan/chain.ts';
+import type { LogDamage, LogPosition, LogStretch, LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
@@ -411,11 +411,18 @@ export type PlanFeedItem =
 export interface PlanHeads {
   readonly seq: number;
   readonly hash: string;
-  /** Oldest first; empty where the deployment does not sign. */
+  /** Those that were asked for, oldest first; none where the deployment does not sign. */
   readonly signed: readonly SignedHead[];
   /** Why the plan acts on its log no more; then `seq` and `hash` are those of the last row that can be read. */
   readonly damage: LogDamage | null;
 }
+export interface HeadsQuery {
+  /** Whether the end of the log is signed first, if it is not yet. */
+  readonly sign: boolean;
+  /** Signed heads behind this row, the first 500 of them; absent: the newest ten. */
+  readonly after?: number;
+}
+
 
 /**
  * One plan's object. An id that the org does not have answers null everywhere and stores nothing. One whose log is damaged answers
@@ -433,8 +440,7 @@ export interface PlanPort {
   log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
   diff(): Promise<PlanDiff | null>;
   verify(): Promise<LogVerdict | null>;
-  /** With `sign`, the end of the log is signed first if it is not yet. */
-  heads(options: { readonly sign: boolean }): Promise<PlanHeads | null>;
+  heads(options: HeadsQuery): Promise<PlanHeads | null>;
   /** Makes an overdue plan look at its deadlines. */
   wake(): Promise<void>;
   /**
@@ -597,12 +603,12 @@ export interface OrgLog {
   /** Durable when it answers; what was reported before adds nothing. */
   report(org: string, reports: readonly PlanReport[]): Promise<void>;
   page(org: string, query: OrgLogQuery): Promise<OrgLogPage | null>;
-  verify(org: string): Promise<LogVerdict | null>;
-  /** With `sign`, the end of the log is signed first if it is not yet. */
-  heads(org: string, options: { readonly sign: boolean }): Promise<OrgLogHeads | null>;
-  plan(org: string, planId: string): Promise<KnownPlan | null>;
+  /** The next rows behind a position, as many as are verified at once; absent: from the beginning. */
+  verify(org: string, from?: LogPosition | null): Promise<LogStretch | null>;
+  heads(org: string, options: HeadsQuery): Promise<OrgLogHeads | null>;
+  plan(org: string, planId: string): Promise<ListedPlan | null>;
   /** What it knows of plans, in the order of their ids. */
-  plans(org: string, afterPlanId: string, limit: number): Promise<readonly KnownPlan[]>;
+  plans(org: string, afterPlanId: string, limit: number): Promise<readonly ListedPlan[]>;
 }
 
 /* ------------------------------------------------------------------ failure of a port */

@@ -5,7 +5,7 @@
 import { headText, type SignedHead } from '../core/audit/head.ts';
 import { canonicalJson } from '../core/json.ts';
 import { type AuditEntry, readEntryOf } from '../core/plan/audit.ts';
-import type { ChainedRow, LogProblem, LogVerdict } from '../core/plan/chain.ts';
+import type { ChainedRow, LogPosition, LogProblem, LogStretch } from '../core/plan/chain.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { AuditRow, PlanHeads } from './ports.ts';
 import type { Services } from './services.ts';
@@ -45,7 +45,7 @@ export interface TrailVerdict {
   readonly findings: readonly TrailFinding[];
 }
 
-/** Rows that are read at once. */
+/** Entries that are read from D1 at once, and rows at most: an object answers fewer where they are long. */
 const PAGE = 500;
 
 /** Findings that are named at most; one is enough to know that nothing can be relied on. */
@@ -60,9 +60,11 @@ export interface LogSource<R extends ChainedRow> {
   readonly org: string;
   /** Names it in signed heads and in D1. */
   readonly logId: string;
-  /** What the object says of it; null: there is none here. */
-  verify(): Promise<LogVerdict | null>;
-  heads(): Promise<Pick<PlanHeads, 'seq' | 'signed' | 'damage'> | null>;
+  /** What the object says of the rows behind a position; null: there is no log here. */
+  verify(from: LogPosition | null): Promise<LogStretch | null>;
+  /** The first signed heads behind a row; absent: the newest few. */
+  heads(after?: number): Promise<Pick<PlanHeads, 'seq' | 'signed' | 'damage'> | null>;
+  /** None: there are no more. */
   rows(afterSeq: number, limit: number): Promise<readonly R[]>;
   /** The entry that D1 must have of a row; null: none. */
   entryOf(row: R): AuditEntry | null;
@@ -71,13 +73,16 @@ export interface LogSource<R extends ChainedRow> {
 }
 
 /** Null: the org never had such a plan. */
-export function verifyTrail(org: string, planId: string, services: Services): Promise<TrailVerdict | null> {
+export async function verifyTrail(org: string, planId: string, services: Services): Promise<TrailVerdict | null> {
   const port = services.plans.plan(org, planId);
   const source: LogSource<LogRow> = {
     org,
     logId: planId,
-    verify: () => port.verify(),
-    heads: () => port.heads({ sign: false }),
+    verify: async () => {
+      const verdict = await port.verify();
+      return verdict === null ? null : { ...verdict, isEnd: true };
+    },
+    heads: (after) => port.heads({ sign: false, ...(after === undefined ? {} : { after }) }),
     rows: async (afterSeq, limit) => (await port.log(afterSeq, limit)) ?? [],
     entryOf: readEntryOf,
     flushed: async () => {
@@ -85,39 +90,60 @@ export function verifyTrail(org: string, planId: string, services: Services): Pr
       return index === null ? null : { seq: index.seq, at: index.updatedAt, isAtRest: index.state !== 'running' };
     },
   };
-  return verifyLog(source, services);
+  const verified = await verifyLog(source, services);
+  return verified === null ? null : verified.verdict;
 }
 
-/** Null: there never was such a log. */
-export async function verifyLog<R extends ChainedRow>(source: LogSource<R>, services: Services): Promise<TrailVerdict | null> {
-  const [chain, heads] = [await source.verify(), await source.heads()];
+/** Of the rows behind a position, and of all before them only how they are linked. */
+export interface VerifiedRows {
+  readonly verdict: TrailVerdict;
+  /** Where the next part begins; null: this was the last one. */
+  readonly next: LogPosition | null;
+}
+
+/**
+ * Verifies the rows behind a position (null: from the beginning), with what others know of them; of `maxRows` and not many more, so that
+ * the work of one call is bounded. Null: there never was such a log.
+ */
+export async function verifyLog<R extends ChainedRow>(
+  source: LogSource<R>,
+  services: Services,
+  { from = null, maxRows = Number.MAX_SAFE_INTEGER }: { readonly from?: LogPosition | null; readonly maxRows?: number } = {},
+): Promise<VerifiedRows | null> {
+  const fromSeq = from?.seq ?? 0;
+  const chain = await verifyStretches(source, from, maxRows);
+  const heads = await source.heads();
   if (chain === null || heads === null) {
     const flushed = await source.flushed();
     const [entry] = await services.audit.list(source.org, source.logId, 0, 1);
-    const existed = (flushed !== null && flushed.seq > 0) || entry !== undefined;
+    const existed = (flushed !== null && flushed.seq > 0) || entry !== undefined || fromSeq > 0;
     const problem = { seq: 1, problem: 'deleted' } as const;
     const nothing = { valid: false, entries: 0, head: '', headSignature: 'missing', signedSeq: null, trail: 'changed' } as const;
-    return existed ? { ...nothing, problem, findings: [problem] } : null;
+    return existed ? { verdict: { ...nothing, problem, findings: [problem] }, next: null } : null;
   }
-  const signature = await judgeSignatures(heads.signed, source, services);
+  const next = chain.isEnd ? null : { seq: chain.entries, head: chain.head };
+  const toSeq = next?.seq ?? (chain.valid ? Number.MAX_SAFE_INTEGER : fromSeq + maxRows);
+  const newest = heads.signed.at(-1);
+  const signature = await judgeSignatures(await headsWithin(source, fromSeq, toSeq), source, services);
   // A head whose signature does not fit proves nothing but that somebody was there.
   const signedHashes = new Map(signature.proven.map((head) => [head.seq, head.hash]));
-  const compared = await compareRows(source, signedHashes, services);
+  const compared = await compareRows(source, { fromSeq, toSeq }, signedHashes, services);
   const { lastSeq, rewrittenSeq } = compared;
+  const isEnd = next === null && compared.isEnd;
   // The state in memory, the signatures and D1 all know how far the log went.
   const knownSeq = Math.max(heads.seq, ...signature.proven.map((head) => head.seq), compared.trailSeq);
   // Asked again, since the plan may have gone on while its log was read.
-  const endSeq = (await source.heads())?.seq ?? heads.seq;
+  const endSeq = isEnd ? ((await source.heads())?.seq ?? heads.seq) : Number.MAX_SAFE_INTEGER;
   const own = chain.valid ? null : { seq: chain.seq, problem: chain.problem };
   // What follows from another change of the log is named after it.
   const isConsequence = own?.problem === 'state_differs' || own?.problem === 'truncated' || own?.problem === 'rewritten';
-  const unsignedSeq = unsignedFrom(await source.flushed(), heads.signed.at(-1)?.seq ?? 0, services);
+  const unsignedSeq = isEnd ? unsignedFrom(await source.flushed(), newest?.seq ?? 0, services) : null;
   const findings = distinct([
-    ...(lastSeq === 0 && heads.damage?.problem !== 'changed' ? [{ seq: 1, problem: 'deleted' } as const] : []),
+    ...(isEnd && lastSeq === 0 && heads.damage?.problem !== 'changed' ? [{ seq: 1, problem: 'deleted' } as const] : []),
     ...(own === null || isConsequence ? [] : [own]),
     ...(rewrittenSeq === null ? [] : [{ seq: rewrittenSeq, problem: 'rewritten' } as const]),
     // Rows behind one that cannot be read are not missing.
-    ...(lastSeq < knownSeq && !(own?.problem === 'changed' && lastSeq < own.seq)
+    ...(isEnd && lastSeq < knownSeq && !(own?.problem === 'changed' && lastSeq < own.seq)
       ? [{ seq: lastSeq + 1, problem: 'truncated' } as const]
       : []),
     ...(heads.damage === null && lastSeq > endSeq ? [{ seq: endSeq + 1, problem: 'added' } as const] : []),
@@ -126,17 +152,44 @@ export async function verifyLog<R extends ChainedRow>(source: LogSource<R>, serv
     ...(unsignedSeq === null ? [] : [{ seq: unsignedSeq, problem: 'unsigned' } as const]),
     ...(own !== null && isConsequence ? [own] : []),
   ]).slice(0, MAX_FINDINGS);
-  const newest = heads.signed.at(-1);
+  const judged = newest === undefined ? null : (await judgeSignatures([newest], source, services)).newest;
   return {
-    valid: findings.length === 0,
-    entries: chain.entries,
-    head: chain.head,
-    headSignature: newest === undefined ? (services.auditKeys.signs ? 'missing' : 'off') : signature.newest,
-    signedSeq: newest?.seq ?? null,
-    trail: compared.trail,
-    problem: findings[0] ?? null,
-    findings,
+    verdict: {
+      valid: findings.length === 0,
+      entries: chain.entries,
+      head: chain.head,
+      headSignature: judged ?? (services.auditKeys.signs ? 'missing' : 'off'),
+      signedSeq: newest?.seq ?? null,
+      trail: compared.trail,
+      problem: findings[0] ?? null,
+      findings,
+    },
+    next,
   };
+}
+
+/** What the object says of its rows, one stretch after another, until there are enough of them, none is left, or one is wrong. */
+async function verifyStretches(
+  source: Pick<LogSource<ChainedRow>, 'verify'>,
+  from: LogPosition | null,
+  maxRows: number,
+): Promise<LogStretch | null> {
+  for (let at = from; ; ) {
+    const stretch = await source.verify(at);
+    if (stretch === null || stretch.isEnd || stretch.entries - (from?.seq ?? 0) >= maxRows) return stretch;
+    at = { seq: stretch.entries, head: stretch.head };
+  }
+}
+
+async function headsWithin(source: Pick<LogSource<ChainedRow>, 'heads'>, fromSeq: number, toSeq: number): Promise<readonly SignedHead[]> {
+  const heads: SignedHead[] = [];
+  for (let after = fromSeq; ; ) {
+    const { signed = [] } = (await source.heads(after)) ?? {};
+    heads.push(...signed.filter(({ seq }) => seq <= toSeq));
+    const last = signed.at(-1);
+    if (last === undefined || last.seq <= after || last.seq >= toSeq) return heads;
+    after = last.seq;
+  }
 }
 
 /** A row has one problem of each kind at most, whoever found it. */
@@ -176,21 +229,30 @@ async function judgeSignatures(
   return { badSeqs, proven, newest };
 }
 
-/** Walks the log and D1's entries side by side. */
-async function compareRows<R extends ChainedRow>(source: LogSource<R>, signed: ReadonlyMap<number, string>, services: Services) {
+/** Walks the log and D1's entries side by side: the rows behind one up to another. */
+async function compareRows<R extends ChainedRow>(
+  source: LogSource<R>,
+  { fromSeq, toSeq }: { readonly fromSeq: number; readonly toSeq: number },
+  signed: ReadonlyMap<number, string>,
+  services: Services,
+) {
   const flushedSeq = (await source.flushed())?.seq ?? 0;
-  const entries = entriesOf(source.org, source.logId, services);
+  const entries = entriesOf(source, fromSeq, services);
   let entry = await entries.next();
   let trailSeq = 0;
-  let lastSeq = 0;
+  let lastSeq = fromSeq;
   let isBehind = false;
+  let isEnd = false;
   let rewrittenSeq: number | null = null;
   const trailFindings: TrailFinding[] = [];
   const found = (seq: number, problem: TrailProblem): void => {
     if (trailFindings.length < MAX_FINDINGS) trailFindings.push({ seq, problem });
   };
-  for (;;) {
-    const rows = await source.rows(lastSeq, PAGE);
+  while (lastSeq < toSeq) {
+    const rows = await source.rows(lastSeq, Math.min(PAGE, toSeq - lastSeq));
+    // A row of a number that was read already stands in another's place: there is nothing new behind it.
+    isEnd = (rows[0]?.seq ?? 0) <= lastSeq;
+    if (isEnd) break;
     for (const row of rows) {
       const hash = signed.get(row.seq);
       if (hash !== undefined && hash !== row.hash) rewrittenSeq ??= row.seq;
@@ -207,16 +269,19 @@ async function compareRows<R extends ChainedRow>(source: LogSource<R>, signed: R
       }
       lastSeq = row.seq;
     }
-    if (rows.length < PAGE) break;
   }
-  // Entries behind the last row: the log was cut.
-  for (; !entry.done; entry = await entries.next()) trailSeq = entry.value.seq;
+  // Entries behind the last row: the log was cut. They end with what was read of it, however many there are.
+  if (isEnd) for (; !entry.done; entry = await entries.next()) trailSeq = entry.value.seq;
   const trail: TrailVerdict['trail'] = trailFindings.length > 0 ? 'changed' : isBehind ? 'behind' : 'complete';
-  return { lastSeq, trailSeq: Math.max(trailSeq, flushedSeq), trail, rewrittenSeq, trailFindings };
+  return { lastSeq, trailSeq: isEnd ? Math.max(trailSeq, flushedSeq) : trailSeq, trail, rewrittenSeq, trailFindings, isEnd };
 }
 
-async function* entriesOf(org: string, logId: string, { audit }: Services): AsyncGenerator<AuditRow, undefined> {
-  for (let after = 0; ; ) {
+async function* entriesOf(
+  { org, logId }: { readonly org: string; readonly logId: string },
+  afterSeq: number,
+  { audit }: Services,
+): AsyncGenerator<AuditRow, undefined> {
+  for (let after = afterSeq; ; ) {
     const page = await audit.list(org, logId, after, PAGE);
     yield* page;
     const last = page.at(-1);

@@ -57,17 +57,24 @@ export async function verifyOrgLog({ client, params }: CommandContext): Promise<
   const asked = checkedParams<'_cleveragents/org/log/verify'>(orgLogVerify, params);
   let page = await client.call('_cleveragents/org/log/verify', asked);
   let all = page;
-  while (page.next_after_plan_id !== undefined) {
-    page = await client.call('_cleveragents/org/log/verify', { ...asked, after_plan_id: page.next_after_plan_id });
+  while (page.next_page_token !== '') {
+    page = await client.call('_cleveragents/org/log/verify', { ...asked, page_token: page.next_page_token });
+    const log = logSoFar(all.log, page.log);
     all = {
-      ...all,
-      valid: all.valid && page.valid,
+      ...page,
+      ...(log === undefined ? {} : { log }),
       plans_checked: all.plans_checked + page.plans_checked,
       plan_problems: [...all.plan_problems, ...page.plan_problems],
     };
   }
-  const { next_after_plan_id: _done, ...verdict } = all;
-  return verdict;
+  return all;
+}
+
+/** The verdict on a log of which another part was verified: the newest part has the word, what was found is put together. */
+function logSoFar(before: OrgLogVerdict['log'], now: OrgLogVerdict['log']): OrgLogVerdict['log'] {
+  if (before === undefined || now === undefined) return now ?? before;
+  const findings = [...(before.findings ?? []), ...(now.findings ?? [])];
+  return { ...now, trail: before.trail === 'complete' ? now.trail : before.trail, ...(findings.length === 0 ? {} : { findings }) };
 }
 
 /** Verifies an export. Without `--jwks` the keys are those that the known server publishes; the file is all else that is read. */

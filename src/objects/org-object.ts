@@ -1,10 +1,19 @@
-import type { BudgetHolders, BudgetWarning, FloorWord, OrgLogHeads, OrgLogPage, OrgLogQuery, OrgPolicyStore } from '../app/ports.ts';
+import type {
+  BudgetHolders,
+  BudgetWarning,
+  FloorWord,
+  HeadsQuery,
+  OrgLogHeads,
+  OrgLogPage,
+  OrgLogQuery,
+  OrgPolicyStore,
+} from '../app/ports.ts';
 import type { HaltChange } from '../core/halt-word.ts';
 import { budgetWarningEntry } from '../core/org-log/budget-warning.ts';
 import type { OrgLogEntry } from '../core/org-log/org-event.ts';
-import type { KnownPlan, PlanReport } from '../core/org-log/plan-report.ts';
+import type { ListedPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
-import type { LogVerdict } from '../core/plan/chain.ts';
+import type { LogPosition, LogStretch } from '../core/plan/chain.ts';
 import type { HaltWord } from '../core/plan/plan.ts';
 import { BudgetNodeBase } from './budget-node.ts';
 import { BudgetRetry } from './node/budget-retry.ts';
@@ -93,19 +102,19 @@ export abstract class OrgObjectBase<Env = unknown> extends BudgetNodeBase<Env> {
     return this.log.page(query);
   }
 
-  async logVerify(org: string): Promise<LogVerdict | null> {
-    return this.log.verify(org);
+  async logVerify(org: string, from: LogPosition | null): Promise<LogStretch | null> {
+    return this.log.verify(org, from);
   }
 
-  async logHeads(options: { readonly sign: boolean }): Promise<OrgLogHeads | null> {
+  async logHeads(options: HeadsQuery): Promise<OrgLogHeads | null> {
     return this.log.heads(options);
   }
 
-  async logPlan(planId: string): Promise<KnownPlan | null> {
+  async logPlan(planId: string): Promise<ListedPlan | null> {
     return this.log.plan(planId);
   }
 
-  async logPlans(afterPlanId: string, limit: number): Promise<readonly KnownPlan[]> {
+  async logPlans(afterPlanId: string, limit: number): Promise<readonly ListedPlan[]> {
     return this.log.plans(afterPlanId, limit);
   }
 

@@ -4,6 +4,7 @@ import type {
   AuditStore,
   BudgetRef,
   Budgets,
+  HeadsQuery,
   OrgLog,
   OutcomeRow,
   OutcomeStore,
@@ -204,9 +205,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return this.current === null ? null : this.snapshot();
   }
 
-  /** Of a damaged log: what can be read of it. */
+  /** Of a damaged log: what can be read of it. Rows that are long are fewer than were asked for. */
   async log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null> {
-    return this.current === null && this.damage === null ? null : [...readableRows(this.store, afterSeq, limit)];
+    return this.current === null && this.damage === null ? null : [...readableRows(this.store, afterSeq, limit, MAX_PAGE_CHARACTERS)];
   }
 
   async diff(): Promise<PlanDiff | null> {
@@ -225,7 +226,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
 
   async verify(org: string, planId: string): Promise<LogVerdict | null> {
     if (this.current === null && this.damage === null) return null;
-    return verifyLog(this.store, { org, planId }, this.current, this.damage);
+    const parts = verifyLog(this.store, { org, planId }, () => ({ plan: this.current, damage: this.damage }));
+    for (let part = parts.next(); ; part = parts.next()) {
+      if (part.done) return part.value;
+      // Whatever else is asked of the plan has its turn in between.
+      await scheduler.wait(0);
+    }
   }
 
   /** What is wrong with the log that this object was opened with. Null: nothing, or there is no log. */
@@ -237,12 +243,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return isSound(this.store, this.current);
   }
 
-  async heads({ sign }: { readonly sign: boolean }): Promise<PlanHeads | null> {
+  async heads({ sign, after }: HeadsQuery): Promise<PlanHeads | null> {
     const plan = this.current;
-    if (this.damage !== null) return { ...lastReadable(this.store), signed: this.headStore.list(), damage: this.damage };
+    if (this.damage !== null) return { ...lastReadable(this.store), signed: this.headStore.list(after), damage: this.damage };
     if (plan === null) return null;
     if (sign) await this.signRow(plan.seq, plan.headHash);
-    return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list(), damage: null };
+    return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list(after), damage: null };
   }
 
   async wake(): Promise<void> {
@@ -578,6 +584,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return at === null ? null : new Date(at).toISOString();
   }
 }
+
+/** A page of the log ends with the row with which it is this long: far below what a message between objects may hold. */
+const MAX_PAGE_CHARACTERS = 2_000_000;
 
 /** Largest value that a plan keeps in one piece; a batch between objects carries it. */
 const MAX_BLOB_BYTES = 8 * 1024 * 1024;

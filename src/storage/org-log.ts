@@ -1,9 +1,9 @@
 import { waitUntil } from 'cloudflare:workers';
-import { LogDamaged, type OrgLog, type OrgLogHeads, type OrgLogPage, type OrgLogQuery } from '../app/ports.ts';
+import { type HeadsQuery, LogDamaged, type OrgLog, type OrgLogHeads, type OrgLogPage, type OrgLogQuery } from '../app/ports.ts';
 import type { OrgLogEntry } from '../core/org-log/org-event.ts';
-import type { KnownPlan, PlanReport } from '../core/org-log/plan-report.ts';
+import type { ListedPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
-import type { LogVerdict } from '../core/plan/chain.ts';
+import type { LogPosition, LogStretch } from '../core/plan/chain.ts';
 import { invalidState } from '../core/refusal.ts';
 import { objectName, reachObject as reach } from './objects.ts';
 import type { RefusalDesk } from './refusal-desk.ts';
@@ -14,10 +14,10 @@ interface OrgLogRpc {
   logRefused(org: string, batchId: string, notes: readonly RefusalNote[]): Promise<'recorded' | 'damaged'>;
   logReported(org: string, reports: readonly PlanReport[]): Promise<'recorded' | 'damaged'>;
   logPage(query: OrgLogQuery): Promise<OrgLogPage | null>;
-  logVerify(org: string): Promise<LogVerdict | null>;
-  logHeads(options: { readonly sign: boolean }): Promise<OrgLogHeads | null>;
-  logPlan(planId: string): Promise<KnownPlan | null>;
-  logPlans(afterPlanId: string, limit: number): Promise<readonly KnownPlan[]>;
+  logVerify(org: string, from: LogPosition | null): Promise<LogStretch | null>;
+  logHeads(options: HeadsQuery): Promise<OrgLogHeads | null>;
+  logPlan(planId: string): Promise<ListedPlan | null>;
+  logPlans(afterPlanId: string, limit: number): Promise<readonly ListedPlan[]>;
 }
 
 /** The logs of all orgs, each in the object of its org. `desk` belongs to the isolate. */
@@ -34,7 +34,7 @@ export function makeOrgLog(namespace: DurableObjectNamespace, desk: RefusalDesk)
     },
     report: async (org, reports) => mustBeWhole(await call('report', org, (rpc) => rpc.logReported(org, reports))),
     page: (org, query) => call('page', org, (rpc) => rpc.logPage(query)),
-    verify: (org) => call('verify', org, (rpc) => rpc.logVerify(org)),
+    verify: (org, from = null) => call('verify', org, (rpc) => rpc.logVerify(org, from)),
     heads: (org, options) => call('heads', org, (rpc) => rpc.logHeads(options)),
     plan: (org, planId) => call('plan', org, (rpc) => rpc.logPlan(planId)),
     plans: (org, afterPlanId, limit) => call('plans', org, (rpc) => rpc.logPlans(afterPlanId, limit)),

@@ -89,7 +89,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
             .slice(0, limit) ?? null,
         diff: async () => null,
         verify: async () => (current() === null ? null : verifyChain(sha256, genesisHash(sha256, org, planId), logs.get(key) ?? [])),
-        heads: async ({ sign }) => {
+        heads: async ({ sign, after = 0 }) => {
           const plan = current();
           if (plan === null) return null;
           const signed = heads.get(key) ?? [];
@@ -99,7 +99,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
             const head = await signHead(auditKeys, claim);
             if (head !== null) signed.push(head);
           }
-          return { seq: plan.seq, hash: plan.headHash, signed, damage: null };
+          return { seq: plan.seq, hash: plan.headHash, signed: signed.filter(({ seq }) => seq > after), damage: null };
         },
         wake: async () => {},
         follow: async () => null,

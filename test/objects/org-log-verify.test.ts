@@ -7,6 +7,8 @@ import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } 
 import { verifyAuditFile } from '../../src/api/verify-audit-file.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import { startPlan } from '../../src/app/start-plan.ts';
+import { type SignedHead, signHead } from '../../src/core/audit/head.ts';
+import { orgAuditEntryOf } from '../../src/core/org-log/audit.ts';
 import type { OrgLogRow } from '../../src/core/org-log/org-event.ts';
 import { type ChainEvent, chainRow, genesisHash, ORG_LOG_ID } from '../../src/core/plan/chain.ts';
 import type { Principal } from '../../src/core/principal.ts';
@@ -145,13 +147,13 @@ describe('the log of an org', () => {
     {
       what: 'a position of a plan that the rows do not say',
       change: (sql) => sql.exec('UPDATE org_log_plans SET seq = 1'),
-      seq: 8,
+      seq: 7,
       problem: 'state_differs',
     },
     {
       what: 'a plan that was taken out of what is known',
       change: (sql) => sql.exec('DELETE FROM org_log_plans'),
-      seq: 8,
+      seq: 7,
       problem: 'state_differs',
     },
   ];
@@ -193,6 +195,115 @@ describe('the log of an org', () => {
     await DB.prepare("DELETE FROM audit_entries WHERE org = ? AND plan_id = 'org' AND seq = 2").bind(person.org).run();
     expect((await verify(person)).log).toMatchObject({ valid: false, problem: 'trail_missing', first_bad_seq: 2 });
   });
+});
+
+describe('a long log', () => {
+  /** Rows behind those that are there, as the object would have written them, in D1 and signed now and then. */
+  async function lengthen(org: string, count: number): Promise<void> {
+    const [last] = (await services.orgLog.page(org, { afterSeq: 1, limit: 1 }))?.rows ?? [];
+    if (last === undefined) throw new Error('there is no row');
+    const { v: _v, seq: _seq, prev: _prev, hash: _hash, ...event } = last;
+    const rows: OrgLogRow[] = [];
+    const heads: SignedHead[] = [];
+    let prev = last.hash;
+    for (let seq = last.seq + 1; seq <= last.seq + count; seq += 1) {
+      const row = chainRow(sha256, prev, seq, event as ChainEvent) as OrgLogRow;
+      prev = row.hash;
+      rows.push(row);
+      if (seq % 16 > 0 && seq !== last.seq + count) continue;
+      const head = await signHead(services.auditKeys, { v: 1, org, plan_id: ORG_LOG_ID, seq, hash: row.hash, at: row.at });
+      if (head !== null) heads.push(head);
+    }
+    const insert = (sql: SqlStorage, table: string, stored: readonly { readonly seq: number }[]): unknown =>
+      sql.exec(`INSERT INTO ${table} (seq, body) SELECT value ->> 'seq', value FROM json_each(?)`, JSON.stringify(stored));
+    await inOrg(org, (sql) => {
+      for (let at = 0; at < rows.length; at += 1000) insert(sql, 'org_log', rows.slice(at, at + 1000));
+      insert(sql, 'heads', heads);
+      sql.exec("UPDATE org_log_meta SET value = ? WHERE key = 'flushed_seq'", last.seq + count);
+    });
+    const entries = rows.map((row) => {
+      const { timestamp: at, actor, ...entry } = orgAuditEntryOf(row);
+      return { org, planId: ORG_LOG_ID, ...entry, at, actorKind: actor.kind, actorId: actor.id };
+    });
+    for (let at = 0; at < entries.length; at += 500) await services.audit.append(entries.slice(at, at + 500));
+  }
+
+  /** All pages of a verification, and the last of them. */
+  async function verifyAll(person: Principal) {
+    const pages: ResultOf<'_cleveragents/org/log/verify'>[] = [];
+    for (let token = ''; pages.length === 0 || token !== ''; ) {
+      const page = await call(person, '_cleveragents/org/log/verify', token === '' ? {} : { page_token: token });
+      pages.push(page);
+      token = page.next_page_token;
+    }
+    const last = pages.at(-1);
+    if (last === undefined) throw new Error('no page');
+    return { pages, last };
+  }
+
+  it('of 12,000 rows is verified in pages of which each does so much and no more, and the last has the word on all', async () => {
+    const person = await newOrg();
+    await change(person, 1);
+    await settled(person.org);
+    await lengthen(person.org, 12_000);
+    const { pages, last } = await verifyAll(person);
+    expect(last).toMatchObject({ valid: true, log: { valid: true, entries: 12_002, head_signature: 'valid', trail: 'complete' } });
+    expect(pages.map(({ log }) => log?.entries)).toEqual([5_000, 10_000, 12_002]);
+
+    // An export of the same log: signed heads are where their rows are, so that no page grows with the log.
+    let text = '';
+    let largest = 0;
+    for (let after = 0; after >= 0; ) {
+      const page = await call(person, '_cleveragents/org/log/export', { limit: 1000, ...(after === 0 ? {} : { after_seq: after }) });
+      text += page.content;
+      largest = Math.max(largest, page.content.length);
+      after = page.next_after_seq ?? -1;
+    }
+    expect(largest).toBeLessThan(2_000_000);
+    const file = await verifyAuditFile(text, { sha256, jwks: { keys: services.auditKeys.publicKeys } });
+    expect(file).toMatchObject({ valid: true, rows: 12_002 });
+
+    // An entry of the database that was changed, of which the chain knows nothing: no later page forgets it.
+    await env.DB.prepare("UPDATE audit_entries SET actor_id = 'somebody' WHERE org = ? AND plan_id = 'org' AND seq = 123")
+      .bind(person.org)
+      .run();
+    // And a row in the middle, of which only the page that it is on can know.
+    await inOrg(person.org, (sql) =>
+      sql.exec('UPDATE org_log SET body = ? WHERE seq = 7777', bodyOf(sql, 7777).replace('max_steps', 'max_stepz')),
+    );
+    const tampered = await verifyAll(person);
+    expect(tampered.pages.map(({ valid }) => valid)).toEqual([false, false]);
+    expect(tampered.last.log).toMatchObject({ valid: false, problem: 'trail_changed', first_bad_seq: 123 });
+    expect(tampered.pages.map(({ log }) => log?.findings?.slice(0, 1))).toEqual([
+      [{ seq: 123, problem: 'trail_changed' }],
+      [{ seq: 7777, problem: 'changed' }],
+    ]);
+  }, 60_000);
+
+  it('takes no token that it did not make', async () => {
+    const person = await newOrg();
+    for (const page_token of ['', 'x', '1.1.-.r.5', '1.1.-.p.somebody', `1.2.-.r.5.${'a'.repeat(64)}`]) {
+      await expect(call(person, '_cleveragents/org/log/verify', { page_token }), page_token).rejects.toThrow('page_token');
+    }
+  });
+});
+
+it('a position of a plan that no row has told is named by the plan', async () => {
+  const person = await newOrg();
+  const planId = await endedPlan(person);
+  await settled(person.org);
+  // As far as the plan itself goes, but the org has never heard of that row.
+  const [row] = (await services.plans.plan(person.org, planId).log(2, 1)) ?? [];
+  const known = await services.orgLog.plan(person.org, planId);
+  expect(known).toMatchObject({ isRecorded: true, rowSeq: expect.any(Number) });
+  await inOrg(person.org, (sql) => {
+    sql.exec('DELETE FROM org_log WHERE seq > ?', (known?.rowSeq ?? 0) - 1);
+    sql.exec('DELETE FROM heads WHERE seq > ?', (known?.rowSeq ?? 0) - 1);
+  });
+  expect(row?.seq).toBe(3);
+  expect((await verify(person)).plan_problems).toEqual([
+    { plan_id: planId, problem: 'unrecorded', reported_seq: known?.seq, seq: known?.seq },
+  ]);
 });
 
 /** After the object has forgotten what it held in memory. */
@@ -272,8 +383,12 @@ describe('a plan that the log of its org knows', () => {
     const first = await endedPlan(other);
     const second = await endedPlan(other);
     const page = await call(other, '_cleveragents/org/log/verify', { limit: 1 });
-    expect(page).toMatchObject({ valid: true, plans_checked: 1, next_after_plan_id: [first, second].sort()[0] });
-    const next = await call(other, '_cleveragents/org/log/verify', { limit: 1, after_plan_id: page.next_after_plan_id ?? '' });
+    expect(page).toMatchObject({
+      valid: true,
+      plans_checked: 1,
+      next_page_token: expect.stringContaining([first, second].sort()[0] ?? ''),
+    });
+    const next = await call(other, '_cleveragents/org/log/verify', { limit: 1, page_token: page.next_page_token });
     expect(next.log).toBeUndefined();
     expect(next).toMatchObject({ valid: true, plans_checked: 1, plan_problems: [] });
     await expect(call(person, '_cleveragents/org/log/verify', { plan_id: first })).rejects.toThrow('not_found');

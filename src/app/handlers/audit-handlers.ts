@@ -16,6 +16,7 @@ export const auditHandlers = {
         logId: planId,
         rows: (after, count) => port.log(after, count),
         heads: () => vouchedHeads(planId, call, services),
+        signedAfter: (after) => signedHeads(planId, after, call, services),
         entryOf: readEntryOf,
       },
       { format, limit, afterSeq },
@@ -49,20 +50,26 @@ export const auditHandlers = {
   },
 } satisfies Partial<Handlers>;
 
+/** Signed heads behind a row, as they may be handed over. */
+async function signedHeads(planId: string, after: number, call: CallContext, services: Services) {
+  return (await vouchedHeads(planId, call, services, after))?.signed ?? [];
+}
+
 /**
  * The end of a plan's log for what is handed over: signed, unless rows are missing. Of a log that was cut no signature is shown that would
  * pass for its end; one of a later row stays, since it shows what is missing.
  */
-async function vouchedHeads(planId: string, call: CallContext, services: Services): Promise<PlanHeads | null> {
+async function vouchedHeads(planId: string, call: CallContext, services: Services, after?: number): Promise<PlanHeads | null> {
   const port = planPort(planId, call, services);
   // Read before the log: the index is never ahead of it.
   const known = (await services.planIndex.get(call.principal.org, planId))?.seq ?? 0;
-  const heads = await port.heads({ sign: false });
+  const behind = after === undefined ? {} : { after };
+  const heads = await port.heads({ sign: false, ...behind });
   if (heads === null) return null;
   const { seq, damage } = heads;
   const cut: LogDamage | null =
     damage === null && seq < known ? { seq: seq + 1, problem: 'truncated', detail: `the index knows of row ${known}` } : damage;
-  if (cut === null) return port.heads({ sign: true });
+  if (cut === null) return after === undefined ? port.heads({ sign: true }) : heads;
   return { ...heads, damage: cut, signed: cut.problem === 'truncated' ? heads.signed.filter((head) => head.seq > seq) : heads.signed };
 }
 

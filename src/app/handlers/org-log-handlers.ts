@@ -6,7 +6,10 @@ import { exportPage } from '../export-log.ts';
 import type { Handlers } from '../handler.ts';
 import { entryView, verdictView } from '../trail-view.ts';
 import { verifyOrgLog, verifyReportedPlans } from '../verify-org-log.ts';
+import { decodeVerifyToken, encodeVerifyToken, type VerifyToken } from '../verify-token.ts';
 import { signingOf } from './audit-handlers.ts';
+
+const BEGINNING: VerifyToken = { at: { seq: 0, head: '' }, problem: null, isValid: true };
 
 /** The org's own log. An org that has none yet has an empty one. */
 export const orgLogHandlers = {
@@ -26,25 +29,46 @@ export const orgLogHandlers = {
     });
   },
 
-  '_cleveragents/org/log/verify': async ({ plan_id: planId, after_plan_id: afterPlanId, limit }, call, services) => {
+  '_cleveragents/org/log/verify': async ({ plan_id: planId, page_token: token, limit }, call, services) => {
     const { org } = call.principal;
     const only = planId === undefined ? null : await services.orgLog.plan(org, planId);
     if (planId !== undefined && only === null) return err(notFound('plan', planId));
-    const log = afterPlanId === undefined ? await verifyOrgLog(org, services) : null;
-    const known = only === null ? await services.orgLog.plans(org, afterPlanId ?? '', limit) : [only];
+    const before = token === undefined ? ok(BEGINNING) : decodeVerifyToken(token);
+    if (!before.ok) return before;
+    const { at, problem: foundBefore, isValid: wasValid } = before.value;
+    const rows = 'seq' in at ? await verifyOrgLog(org, at.seq === 0 ? null : at, services) : null;
+    const problem = foundBefore ?? rows?.verdict.problem ?? null;
+    const logIsValid = wasValid && rows?.verdict.valid !== false;
+    // What was wrong before is wrong on every page: the last one has the word on the whole.
+    const log =
+      rows === null
+        ? {}
+        : {
+            log: {
+              ...verdictView(rows.verdict),
+              ...(problem === null ? {} : { valid: false, problem: problem.problem, first_bad_seq: problem.seq }),
+            },
+          };
+    if (rows !== null && rows.next !== null) {
+      const next_page_token = encodeVerifyToken({ at: rows.next, problem, isValid: logIsValid });
+      return ok({ valid: logIsValid, ...log, plans_checked: 0, plan_problems: [], next_page_token });
+    }
+    const known = only === null ? await services.orgLog.plans(org, 'seq' in at ? '' : at.afterPlanId, limit) : [only];
     const problems = await verifyReportedPlans(org, known, services);
+    const valid = logIsValid && problems.length === 0;
     const last = known.at(-1);
+    const isLast = only !== null || known.length < limit || last === undefined;
     return ok({
-      valid: log?.valid !== false && problems.length === 0,
-      ...(log === null ? {} : { log: verdictView(log) }),
+      valid,
+      ...log,
       plans_checked: known.length,
-      plan_problems: problems.map(({ planId: plan_id, problem, reportedSeq, seq }) => ({
+      plan_problems: problems.map(({ planId: plan_id, problem: named, reportedSeq, seq }) => ({
         plan_id,
-        problem,
+        problem: named,
         reported_seq: reportedSeq,
         ...(seq === null ? {} : { seq }),
       })),
-      ...(planId === undefined && known.length === limit && last !== undefined ? { next_after_plan_id: last.plan_id } : {}),
+      next_page_token: isLast ? '' : encodeVerifyToken({ at: { afterPlanId: last.plan_id }, problem, isValid: valid }),
     });
   },
 
@@ -56,6 +80,7 @@ export const orgLogHandlers = {
         logId: ORG_LOG_ID,
         rows: async (after, count) => (await services.orgLog.page(org, { afterSeq: after, limit: count }))?.rows ?? [],
         heads: async () => (await services.orgLog.heads(org, { sign: true })) ?? { seq: 0, signed: [] },
+        signedAfter: async (after) => (await services.orgLog.heads(org, { sign: false, after }))?.signed ?? [],
         entryOf: readOrgEntryOf,
       },
       { format, limit, afterSeq },

@@ -3,7 +3,7 @@
  * in one transaction.
  */
 import type { Sha256 } from '../digest.ts';
-import { chainRow, genesisHash, type LogVerdict, ORG_LOG_ID, verifyChain } from '../plan/chain.ts';
+import { chainRow, genesisHash, type LogPosition, type LogVerdict, ORG_LOG_ID, verifyChain } from '../plan/chain.ts';
 import type { OrgEventBodies, OrgFact, OrgLogEntry, OrgLogRow } from './org-event.ts';
 import { factOfReport, type KnownPlan, knownAfter, type PlanReport } from './plan-report.ts';
 import { isRefusalDue, mergeRefusals, type RefusalNote, refusalBucket, refusalFact } from './refusals.ts';
@@ -104,28 +104,42 @@ export function nextDueMs(tables: OrgLogTables): number | null {
   return due.length === 0 ? null : Math.min(...due);
 }
 
-/** The chain from its beginning, and whether what is known of plans is what the rows say. */
-export function verifyOrgLog(
+/**
+ * The rows behind a position (null: from the beginning): their chain, and that what is known of each plan is not less than they say. That
+ * it is not more is for `isRecorded`, plan by plan, so that no part of a verification grows with the log.
+ */
+export function verifyOrgRows(
   sha256: Sha256,
   org: string,
+  from: LogPosition | null,
   rows: readonly OrgLogRow[],
-  plans: Pick<OrgLogTables, 'plan'> & { readonly planCount: () => number },
+  plans: Pick<OrgLogTables, 'plan'>,
 ): LogVerdict {
-  const verdict = verifyChain(sha256, genesisHash(sha256, org, ORG_LOG_ID), rows);
-  if (!verdict.valid) return verdict;
-  const known = new Map<string, KnownPlan>();
-  for (const row of rows) {
-    if (row.type !== 'plan_created' && row.type !== 'plan_head' && row.type !== 'plan_ended') continue;
-    const next = knownAfter(known.get(row.data.plan_id) ?? null, row);
-    if (next !== null) known.set(row.data.plan_id, next);
-  }
-  const isSame = known.size === plans.planCount() && [...known.values()].every((plan) => samePlan(plan, plans.plan(plan.plan_id)));
-  const { entries, head } = verdict;
-  return isSame ? verdict : { valid: false, entries, head, seq: rows.at(-1)?.seq ?? 0, problem: 'state_differs' };
+  const genesis = genesisHash(sha256, org, ORG_LOG_ID);
+  const at = from ?? { seq: 0, head: genesis };
+  const verdict = verifyChain(sha256, genesis, rows, at);
+  const entries = at.seq + verdict.entries;
+  if (!verdict.valid) return { ...verdict, entries };
+  const untold = rows.find((row) => !isKnown(plans, row));
+  const { head } = verdict;
+  return untold === undefined ? { valid: true, entries, head } : { valid: false, entries, head, seq: untold.seq, problem: 'state_differs' };
 }
 
-function samePlan(a: KnownPlan, b: KnownPlan | null): boolean {
-  return b !== null && a.seq === b.seq && a.hash === b.hash && a.ended === b.ended && a.createdHash === b.createdHash;
+/** Whether what is known of a plan is what the row says, or what a later one said. */
+function isKnown(plans: Pick<OrgLogTables, 'plan'>, row: OrgLogRow): boolean {
+  if (row.type !== 'plan_created' && row.type !== 'plan_head' && row.type !== 'plan_ended') return true;
+  const known = plans.plan(row.data.plan_id);
+  if (known === null || known.seq < row.data.seq) return false;
+  if (known.seq === row.data.seq && known.hash !== row.data.hash) return false;
+  if (row.type === 'plan_created' && known.createdHash !== row.data.hash) return false;
+  return row.type !== 'plan_ended' || known.ended;
+}
+
+/** Whether the row that is said to have told what is known of a plan says so. */
+export function isRecorded(known: KnownPlan, row: OrgLogRow | null): boolean {
+  if (row === null || (row.type !== 'plan_created' && row.type !== 'plan_head' && row.type !== 'plan_ended')) return false;
+  const { plan_id, seq, hash } = row.data;
+  return plan_id === known.plan_id && seq === known.seq && hash === known.hash && (known.ended || row.type !== 'plan_ended');
 }
 
 function write(tables: OrgLogTables, { sha256, org, now }: BookContext, fact: OrgFact): void {

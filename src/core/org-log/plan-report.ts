@@ -10,6 +10,14 @@ export interface KnownPlan extends PlanPosition {
   readonly ended: boolean;
   /** Hash of its first row: a plan that was made again has another. */
   readonly createdHash: string | null;
+  /** The row that told it; null: recorded before that was kept. */
+  readonly rowSeq: number | null;
+}
+
+/** With the word of the log's own rows on it. */
+export interface ListedPlan extends KnownPlan {
+  /** False: no row says what is known of the plan. */
+  readonly isRecorded: boolean;
 }
 
 const TYPES = { created: 'plan_created', head: 'plan_head', ended: 'plan_ended' } as const;
@@ -37,14 +45,19 @@ export function factOfReport(known: KnownPlan | null, report: PlanReport): OrgFa
   return { type: TYPES[kind], actor, data: position };
 }
 
-/** What is known after a row; the fold that a verification makes again. */
+/** What is known after a row. */
 export function knownAfter(known: KnownPlan | null, row: OrgLogRow): KnownPlan | null {
   switch (row.type) {
     case 'plan_created':
-      return { ...row.data, ended: false, createdHash: row.data.hash };
+      return { ...row.data, ended: false, createdHash: row.data.hash, rowSeq: row.seq };
     case 'plan_head':
     case 'plan_ended':
-      return { ...row.data, ended: row.type === 'plan_ended' || known?.ended === true, createdHash: known?.createdHash ?? null };
+      return {
+        ...row.data,
+        ended: row.type === 'plan_ended' || known?.ended === true,
+        createdHash: known?.createdHash ?? null,
+        rowSeq: row.seq,
+      };
     default:
       return known;
   }

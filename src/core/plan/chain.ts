@@ -73,6 +73,18 @@ export type LogVerdict =
   | ChainVerdict
   | { readonly valid: false; readonly entries: number; readonly head: string; readonly seq: number; readonly problem: LogProblem };
 
+/** How far a chain has been verified. */
+export interface LogPosition {
+  readonly seq: number;
+  readonly head: string;
+}
+
+/** The verdict on the rows behind a position; `entries` counts from the beginning of the log. */
+export type LogStretch = LogVerdict & {
+  /** False: there are more rows behind these, which are verified from `{ seq: entries, head }` on. */
+  readonly isEnd: boolean;
+};
+
 /**
  * Recomputes every hash from the rows' own content. Names the first row that is wrong: its number does not follow (`gap`),
  * it does not continue the row before (`broken_link`), or its content is not what was hashed (`changed`).

@@ -19,6 +19,7 @@ export class UnreadableOrgLog extends Error {
 export class OrgLogStore implements OrgLogTables {
   private readonly sql: SqlStorage;
   private isThere = false;
+  private hasRowSeq = false;
 
   constructor(sql: SqlStorage) {
     this.sql = sql;
@@ -31,17 +32,29 @@ export class OrgLogStore implements OrgLogTables {
 
   /** Within the transaction of the first write. */
   create(org: string): void {
-    if (this.exists()) return;
+    if (this.exists()) {
+      this.addRowSeq();
+      return;
+    }
     this.sql.exec(`
       CREATE TABLE org_log (seq INTEGER PRIMARY KEY, body TEXT NOT NULL);
       CREATE TABLE org_log_seen (id TEXT PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID;
       CREATE TABLE org_log_plans (
-        plan_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL, ended INTEGER NOT NULL, created_hash TEXT) WITHOUT ROWID;
+        plan_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash TEXT NOT NULL, ended INTEGER NOT NULL, created_hash TEXT, row_seq INTEGER)
+        WITHOUT ROWID;
       CREATE TABLE org_log_refusals (bucket TEXT PRIMARY KEY, note TEXT) WITHOUT ROWID;
       CREATE TABLE org_log_changes (change_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
       CREATE TABLE org_log_meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
     `);
     this.sql.exec("INSERT INTO org_log_meta (key, value) VALUES ('schema_version', 1), ('org', ?)", org);
+  }
+
+  /** A log from before the row of a plan was kept beside what is known of it. */
+  private addRowSeq(): void {
+    if (this.hasRowSeq) return;
+    const [table] = this.sql.exec("SELECT sql FROM sqlite_master WHERE name = 'org_log_plans'").toArray();
+    if (!String(table?.['sql']).includes('row_seq')) this.sql.exec('ALTER TABLE org_log_plans ADD COLUMN row_seq INTEGER');
+    this.hasRowSeq = true;
   }
 
   /** Whose log it is; null: it was never begun. */
@@ -91,14 +104,15 @@ export class OrgLogStore implements OrgLogTables {
     return row === undefined ? null : knownPlanOf(row);
   }
 
-  putPlan({ plan_id, seq, hash, ended, createdHash }: KnownPlan): void {
+  putPlan({ plan_id, seq, hash, ended, createdHash, rowSeq }: KnownPlan): void {
     this.sql.exec(
-      'INSERT OR REPLACE INTO org_log_plans (plan_id, seq, hash, ended, created_hash) VALUES (?, ?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO org_log_plans (plan_id, seq, hash, ended, created_hash, row_seq) VALUES (?, ?, ?, ?, ?, ?)',
       plan_id,
       seq,
       hash,
       ended ? 1 : 0,
       createdHash,
+      rowSeq,
     );
   }
 
@@ -109,10 +123,6 @@ export class OrgLogStore implements OrgLogTables {
       .exec('SELECT * FROM org_log_plans WHERE plan_id > ? ORDER BY plan_id LIMIT ?', afterPlanId, limit)
       .toArray()
       .map(knownPlanOf);
-  }
-
-  planCount(): number {
-    return Number(this.sql.exec('SELECT count(*) AS plans FROM org_log_plans').one()['plans']);
   }
 
   refusals(): ReadonlyMap<string, RefusalNote | null> {
@@ -165,13 +175,14 @@ export class OrgLogStore implements OrgLogTables {
 }
 
 function knownPlanOf(row: Record<string, SqlStorageValue>): KnownPlan {
-  const { plan_id: planId, seq, hash, ended, created_hash: createdHash } = row;
+  const { plan_id: planId, seq, hash, ended, created_hash: createdHash, row_seq: rowSeq } = row;
   return {
     plan_id: String(planId),
     seq: Number(seq),
     hash: String(hash),
     ended: ended === 1,
     createdHash: createdHash === null || createdHash === undefined ? null : String(createdHash),
+    rowSeq: rowSeq === null || rowSeq === undefined ? null : Number(rowSeq),
   };
 }
 

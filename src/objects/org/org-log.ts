@@ -1,21 +1,22 @@
-import type { AuditRow, AuditStore, OrgLogHeads, OrgLogPage, OrgLogQuery } from '../../app/ports.ts';
+import type { AuditRow, AuditStore, HeadsQuery, OrgLogHeads, OrgLogPage, OrgLogQuery } from '../../app/ports.ts';
 import type { AuditKeys } from '../../core/audit/ed25519.ts';
 import { signHead } from '../../core/audit/head.ts';
 import { orgAuditEntryOf } from '../../core/org-log/audit.ts';
 import {
   type BookContext,
+  isRecorded,
   nextDueMs,
   recordDue,
   recordEntries,
   recordRefusals,
   recordReports,
-  verifyOrgLog,
+  verifyOrgRows,
 } from '../../core/org-log/book.ts';
 import type { OrgLogEntry, OrgLogRow } from '../../core/org-log/org-event.ts';
-import type { KnownPlan, PlanReport } from '../../core/org-log/plan-report.ts';
+import type { KnownPlan, ListedPlan, PlanReport } from '../../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../../core/org-log/refusals.ts';
 import { selectRows } from '../../core/org-log/select.ts';
-import { type LogVerdict, ORG_LOG_ID } from '../../core/plan/chain.ts';
+import { type LogPosition, type LogStretch, ORG_LOG_ID } from '../../core/plan/chain.ts';
 import { HeadStore } from '../plan/head-store.ts';
 import { sha256 } from '../sha256.ts';
 import { OrgLogStore, UnreadableOrgLog } from './org-log-store.ts';
@@ -49,6 +50,9 @@ const SIGN_EVERY = 64;
 
 /** Nobody repeats an entry after that time. */
 const REMEMBER_MS = 7 * 24 * 60 * 60_000;
+
+/** Rows that are verified at once: the object answers nothing else meanwhile. */
+const STRETCH_ROWS = 1_000;
 
 /** Rows that are looked at for one page. */
 const MAX_SCANNED_ROWS = 5_000;
@@ -92,30 +96,40 @@ export class OrgLogBook {
     return { rows, nextAfterSeq: isEnd ? null : scannedSeq };
   }
 
-  plans(afterPlanId: string, limit: number): readonly KnownPlan[] {
-    return this.store.plans(afterPlanId, limit);
+  plans(afterPlanId: string, limit: number): readonly ListedPlan[] {
+    return this.store.plans(afterPlanId, limit).map((plan) => ({ ...plan, isRecorded: this.isRecorded(plan) }));
   }
 
-  plan(planId: string): KnownPlan | null {
-    return this.store.exists() ? this.store.plan(planId) : null;
+  plan(planId: string): ListedPlan | null {
+    const plan = this.store.exists() ? this.store.plan(planId) : null;
+    return plan === null ? null : { ...plan, isRecorded: this.isRecorded(plan) };
   }
 
   /** Verified as the log of the org that is asked about, so that a log that was moved here does not pass. */
-  verify(org: string): LogVerdict | null {
+  verify(org: string, from: LogPosition | null): LogStretch | null {
     if (!this.settle()) return null;
-    const rows = [...this.store.rows(0, Number.MAX_SAFE_INTEGER)];
-    const verdict = verifyOrgLog(sha256, org, rows, this.store);
-    // Rows behind one that cannot be read cannot be read either; what is known of plans then differs from the rest as a matter of course.
-    const isOfRows = !verdict.valid && verdict.problem !== 'state_differs';
-    if (isOfRows || !this.store.hasMoreThan(rows.at(-1)?.seq ?? 0)) return verdict;
-    return { valid: false, entries: verdict.entries, head: verdict.head, seq: verdict.entries + 1, problem: 'changed' };
+    const rows = [...this.store.rows(from?.seq ?? 0, STRETCH_ROWS)];
+    const verdict = verifyOrgRows(sha256, org, from, rows, this.store);
+    const isWhole = rows.length === STRETCH_ROWS || !this.store.hasMoreThan(rows.at(-1)?.seq ?? from?.seq ?? 0);
+    if (verdict.valid && !isWhole) {
+      // Behind the last row that can be read there is one that cannot.
+      return { valid: false, entries: verdict.entries, head: verdict.head, seq: verdict.entries + 1, problem: 'changed', isEnd: true };
+    }
+    return { ...verdict, isEnd: !verdict.valid || rows.length < STRETCH_ROWS };
   }
 
-  async heads({ sign }: { readonly sign: boolean }): Promise<OrgLogHeads | null> {
+  /** Whether the log has the row that is said to have told of the plan; what was recorded before that was kept has none to look at. */
+  private isRecorded(known: KnownPlan): boolean {
+    if (known.rowSeq === null) return true;
+    const [row] = this.store.rows(known.rowSeq - 1, 1);
+    return isRecorded(known, row?.seq === known.rowSeq ? row : null);
+  }
+
+  async heads({ sign, after }: HeadsQuery): Promise<OrgLogHeads | null> {
     if (!this.settle()) return null;
     const last = this.lastReadable();
     if (sign && last !== null) await this.signRow(last);
-    return { seq: last?.seq ?? 0, hash: last?.hash ?? '', signed: this.headStore.list(), flushedSeq: this.store.flushedSeq() };
+    return { seq: last?.seq ?? 0, hash: last?.hash ?? '', signed: this.headStore.list(after), flushedSeq: this.store.flushedSeq() };
   }
 
   /** When `wake` is due; null: nothing waits for time. */

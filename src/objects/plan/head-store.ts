@@ -1,5 +1,10 @@
 import type { SignedHead } from '../../core/audit/head.ts';
 
+const NEWEST = 10;
+
+/** Heads in one answer, where they are walked through. */
+const HEADS_PAGE = 500;
+
 /**
  * Signed heads beside the log, in a table of their own: they are made outside the commit, and a plan that was never signed has none. The
  * table appears with the first one.
@@ -11,19 +16,23 @@ export class HeadStore {
     this.sql = sql;
   }
 
-  /** Oldest first. A row that cannot be read is left out: it proves nothing. */
-  list(): readonly SignedHead[] {
+  /**
+   * Oldest first: the first behind a row, or the newest few. A row that cannot be read is left out: it proves nothing. A log may have been
+   * signed thousands of times, and no answer grows with it.
+   */
+  list(after?: number): readonly SignedHead[] {
     if (!this.exists()) return [];
-    return this.sql
-      .exec('SELECT body FROM heads ORDER BY seq')
-      .toArray()
-      .flatMap(({ body }) => {
-        try {
-          return [JSON.parse(String(body)) as SignedHead];
-        } catch {
-          return [];
-        }
-      });
+    const stored =
+      after === undefined
+        ? this.sql.exec('SELECT body FROM heads ORDER BY seq DESC LIMIT ?', NEWEST).toArray().reverse()
+        : this.sql.exec('SELECT body FROM heads WHERE seq > ? ORDER BY seq LIMIT ?', after, HEADS_PAGE).toArray();
+    return stored.flatMap(({ body }) => {
+      try {
+        return [JSON.parse(String(body)) as SignedHead];
+      } catch {
+        return [];
+      }
+    });
   }
 
   /** The row that was signed last; 0: none was. */

@@ -73,12 +73,20 @@ export function openLog(store: PlanStore, heads: HeadStore): OpenedLog {
   }
 }
 
-/** Rows up to the first one that is no row any more. */
-export function* readableRows(store: PlanStore, afterSeq: number, limit: number): Generator<LogRow> {
+/** Rows up to the first one that is no row any more, or with which they are so long together. */
+export function* readableRows(
+  store: PlanStore,
+  afterSeq: number,
+  limit: number,
+  maxCharacters = Number.MAX_SAFE_INTEGER,
+): Generator<LogRow> {
+  let characters = 0;
   for (const { body } of store.bodies(afterSeq, limit)) {
     const row = parseRow(body);
     if (row === null) return;
     yield row;
+    characters += body.length;
+    if (characters >= maxCharacters) return;
   }
 }
 
@@ -89,24 +97,39 @@ export function lastReadable(store: PlanStore): { readonly seq: number; readonly
   return last;
 }
 
+/** Rows that are verified at once. */
+const PART_ROWS = 250;
+
 /**
- * Verifies the whole log of one plan, named from outside so that a log that was moved here from another plan does not pass. `state` is what
- * the object acts on; null where it acts on nothing, for the reason in `damage`.
+ * Verifies the whole log of one plan, named from outside so that a log that was moved here from another plan does not pass: its chain, the
+ * values that its rows refer to, and that the state which the object acts on (and the snapshot that the next start would begin with) is
+ * what they say. A part of the rows at a time; in between the plan may go on, and the state is looked at when the last row was read.
  */
-export function verifyLog(
+export function* verifyLog(
   store: PlanStore,
   of: { readonly org: string; readonly planId: string },
-  state: Plan | null,
-  damage: LogDamage | null,
-): LogVerdict {
-  const verdict = verifyChain(sha256, genesisHash(sha256, of.org, of.planId), readableRows(store, 0, Number.MAX_SAFE_INTEGER));
-  if (!verdict.valid) return verdict;
-  const { entries, head } = verdict;
+  acted: () => { readonly plan: Plan | null; readonly damage: LogDamage | null },
+): Generator<void, LogVerdict> {
+  const genesis = genesisHash(sha256, of.org, of.planId);
+  const fold = new FoldCheck(store);
+  let at = { seq: 0, head: genesis };
+  for (;;) {
+    const rows = [...readableRows(store, at.seq, PART_ROWS)];
+    const verdict = verifyChain(sha256, genesis, rows, at);
+    const entries = at.seq + verdict.entries;
+    if (!verdict.valid) return { ...verdict, entries };
+    for (const row of rows) fold.take(row);
+    at = { seq: entries, head: verdict.head };
+    if (rows.length < PART_ROWS) break;
+    yield;
+  }
+  const { seq: entries, head } = at;
   const wrong = (seq: number, problem: LogProblem): LogVerdict => ({ valid: false, entries, head, seq, problem });
   if (store.lastSeq() > entries) return wrong(entries + 1, 'changed');
+  const { plan, damage } = acted();
   if (damage !== null) return wrong(damage.seq, damage.problem);
-  const found = stateProblem(store, state) ?? valueProblem(store);
-  return found === null ? verdict : wrong(found.seq, found.problem);
+  const found = fold.stateProblem(plan) ?? fold.valueProblem;
+  return found === null ? { valid: true, entries, head } : wrong(found.seq, found.problem);
 }
 
 interface Found {
@@ -114,42 +137,56 @@ interface Found {
   readonly problem: LogProblem;
 }
 
-/** Holds the state in memory, and the snapshot that the next start would begin with, against the fold of the log. */
-function stateProblem(store: PlanStore, state: Plan | null): Found | null {
-  const kept = store.snapshotPlan();
-  const snapshot = kept.kind === 'read' ? kept.plan : null;
-  let isSnapshotTold = snapshot === null;
-  let told: Plan | null = null;
-  for (const row of readableRows(store, 0, Number.MAX_SAFE_INTEGER)) {
-    told = isLogRow(row) ? folded(told, row) : null;
-    if (told === null) return { seq: row.seq, problem: 'changed' };
-    if (row.seq === snapshot?.seq) isSnapshotTold = isSame(told, snapshot);
-  }
-  if (!isSame(told, state)) return { seq: state?.seq ?? 1, problem: 'state_differs' };
-  return isSnapshotTold && kept.kind === 'read' ? null : { seq: snapshot?.seq ?? state?.seq ?? 1, problem: 'state_differs' };
-}
+/** Folds the log again, row by row, and looks at the values that each row refers to. */
+class FoldCheck {
+  /** The first value that is gone, or is not the one that its name says. */
+  valueProblem: Found | null = null;
+  private readonly store: PlanStore;
+  private told: Plan | null = null;
+  private foldProblem: Found | null = null;
+  private readonly kept: ReturnType<PlanStore['snapshotPlan']>;
+  private isSnapshotTold = false;
+  private readonly seen = new Set<string>();
 
-/** Every value that a row refers to has to be there and to be what its name says. */
-function valueProblem(store: PlanStore): Found | null {
-  const seen = new Set<string>();
-  for (const row of readableRows(store, 0, Number.MAX_SAFE_INTEGER)) {
+  constructor(store: PlanStore) {
+    this.store = store;
+    this.kept = store.snapshotPlan();
+  }
+
+  take(row: LogRow): void {
+    this.valueProblem ??= this.valueProblemOf(row);
+    if (this.foldProblem !== null) return;
+    this.told = isLogRow(row) ? folded(this.told, row) : null;
+    if (this.told === null) this.foldProblem = { seq: row.seq, problem: 'changed' };
+    if (this.kept.kind === 'read' && row.seq === this.kept.plan?.seq) this.isSnapshotTold = isSame(this.told, this.kept.plan);
+  }
+
+  /** After the last row: whether the state is what was told. */
+  stateProblem(state: Plan | null): Found | null {
+    if (this.foldProblem !== null) return this.foldProblem;
+    if (!isSame(this.told, state)) return { seq: state?.seq ?? 1, problem: 'state_differs' };
+    if (this.kept.kind === 'read' && (this.kept.plan === null || this.isSnapshotTold)) return null;
+    return { seq: (this.kept.kind === 'read' ? this.kept.plan?.seq : undefined) ?? state?.seq ?? 1, problem: 'state_differs' };
+  }
+
+  private valueProblemOf(row: LogRow): Found | null {
     const digests = valuesIn(row);
     if (digests === null) return { seq: row.seq, problem: 'changed' };
     for (const digest of digests) {
-      if (seen.has(digest)) continue;
-      seen.add(digest);
-      const bytes = store.blob(digest);
+      if (this.seen.has(digest)) continue;
+      this.seen.add(digest);
+      const bytes = this.store.blob(digest);
       if (bytes === null) return { seq: row.seq, problem: 'value_missing' };
       if (sha256(bytes) !== digest) return { seq: row.seq, problem: 'value_changed' };
     }
+    return null;
   }
-  return null;
 }
 
 /** Null: a row that somebody else made, with members that no row of its type has. */
 function valuesIn(row: LogRow): readonly string[] | null {
   try {
-    return valuesOfRow(row);
+    return isLogRow(row) ? valuesOfRow(row) : null;
   } catch {
     return null;
   }

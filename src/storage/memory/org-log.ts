@@ -10,7 +10,7 @@ import {
   recordEntries,
   recordRefusals,
   recordReports,
-  verifyOrgLog,
+  verifyOrgRows,
 } from '../../core/org-log/book.ts';
 import type { OrgLogRow } from '../../core/org-log/org-event.ts';
 import type { KnownPlan } from '../../core/org-log/plan-report.ts';
@@ -52,11 +52,13 @@ export function makeMemoryOrgLog({ sha256, nowMs, auditKeys }: MemoryOrgLogParts
       const selected = selectRows(rows, rows.length + 1, query);
       return { rows: selected.rows, nextAfterSeq: selected.isEnd ? null : selected.scannedSeq };
     },
-    async verify(org) {
+    async verify(org, from = null) {
       const tables = read(org);
-      return tables === null ? null : verifyOrgLog(sha256, org, tables.rows, tables);
+      if (tables === null) return null;
+      const rows = tables.rows.filter(({ seq }) => seq > (from?.seq ?? 0));
+      return { ...verifyOrgRows(sha256, org, from, rows, tables), isEnd: true };
     },
-    async heads(org, { sign }) {
+    async heads(org, { sign, after }) {
       const tables = read(org);
       if (tables === null) return null;
       const { seq, hash } = tables.last() ?? { seq: 0, hash: '' };
@@ -65,14 +67,18 @@ export function makeMemoryOrgLog({ sha256, nowMs, auditKeys }: MemoryOrgLogParts
         const head = await signHead(auditKeys, claim);
         if (head !== null) tables.signed.push(head);
       }
-      return { seq, hash, signed: tables.signed, flushedSeq: 0 };
+      return { seq, hash, signed: tables.signed.filter((head) => head.seq > (after ?? 0)), flushedSeq: 0 };
     },
-    plan: async (org, planId) => books.get(org)?.plan(planId) ?? null,
+    plan: async (org, planId) => {
+      const known = books.get(org)?.plan(planId) ?? null;
+      return known === null ? null : { ...known, isRecorded: true };
+    },
     plans: async (org, afterPlanId, limit) =>
       [...(books.get(org)?.known.values() ?? [])]
         .filter((plan) => plan.plan_id > afterPlanId)
         .sort((a, b) => (a.plan_id < b.plan_id ? -1 : 1))
-        .slice(0, limit),
+        .slice(0, limit)
+        .map((plan) => ({ ...plan, isRecorded: true })),
   };
 }
 
@@ -105,10 +111,6 @@ class MemoryTables implements OrgLogTables {
 
   putPlan(plan: KnownPlan): void {
     this.known.set(plan.plan_id, plan);
-  }
-
-  planCount(): number {
-    return this.known.size;
   }
 
   refusals(): ReadonlyMap<string, RefusalNote | null> {

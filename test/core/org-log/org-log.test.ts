@@ -188,7 +188,7 @@ describe('counted refusals', () => {
 });
 
 describe('a report of a plan', () => {
-  const known: KnownPlan = { plan_id: 'p', seq: 10, hash: 'h10', ended: false, createdHash: 'h1' };
+  const known: KnownPlan = { plan_id: 'p', seq: 10, hash: 'h10', ended: false, createdHash: 'h1', rowSeq: 5 };
   const report = (kind: 'created' | 'head' | 'ended', seq: number, hash: string) => ({ kind, plan_id: 'p', seq, hash }) as const;
 
   it.each([

@@ -407,6 +407,13 @@ export type PlanFeedItem =
   | { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot }
   | { readonly kind: 'update'; readonly update: PlanUpdate };
 
+export interface HeadsQuery {
+  /** Whether the end of the log is signed first, if it is not yet. */
+  readonly sign: boolean;
+  /** Signed heads behind this row, the first 500 of them; absent: the newest ten. */
+  readonly after?: number;
+}
+
 /** Where a plan's log ends, and what has been signed of it. */
 export interface PlanHeads {
   readonly seq: number;
@@ -416,13 +423,6 @@ export interface PlanHeads {
   /** Why the plan acts on its log no more; then `seq` and `hash` are those of the last row that can be read. */
   readonly damage: LogDamage | null;
 }
-export interface HeadsQuery {
-  /** Whether the end of the log is signed first, if it is not yet. */
-  readonly sign: boolean;
-  /** Signed heads behind this row, the first 500 of them; absent: the newest ten. */
-  readonly after?: number;
-}
-
 
 /**
  * One plan's object. An id that the org does not have answers null everywhere and stores nothing. One whose log is damaged answers

@@ -1,8 +1,8 @@
 /**
- * Three runners in one configuration:
- *   unit    pure code in Node, in parallel;
- *   worker  objects and storage inside workerd, without isolation (each test uses names of its own, which is four times faster);
- *   e2e     real server processes, one file after the other.
+ * Three runners in one configuration, one after the other, each with two files at a time:
+ *   unit    pure code in Node;
+ *   worker  objects and storage inside workerd, two of them, without isolation (each test uses names of its own, which is four times faster);
+ *   e2e     real server processes, each with a port and a state folder of its own.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin';
@@ -11,6 +11,9 @@ import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 const workerTests = ['test/objects/**/*.test.ts', 'test/storage/**/*.test.ts'];
 const e2eTests = ['test/e2e/**/*.test.ts'];
+
+// Two even on a machine of two cores: about half of a test of objects or servers is waiting.
+const FILES_AT_A_TIME = 2;
 
 // The secret of the Worker under test, of this run only.
 const signingKey = JSON.stringify(generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }));
@@ -36,6 +39,8 @@ export default defineConfig({
           exclude: [...workerTests, ...e2eTests],
           // Generous: property tests share two cores with whatever else runs. No test measures time.
           testTimeout: 30_000,
+          maxWorkers: FILES_AT_A_TIME,
+          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -53,8 +58,8 @@ export default defineConfig({
           isolate: false,
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
-          maxWorkers: 1,
+          maxWorkers: FILES_AT_A_TIME,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -62,10 +67,10 @@ export default defineConfig({
           name: 'e2e',
           environment: 'node',
           include: e2eTests,
-          fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          sequence: { groupOrder: 1 },
+          maxWorkers: FILES_AT_A_TIME,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

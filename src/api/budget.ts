@@ -16,8 +16,8 @@ const budgetWindow = z.object({
   spent_usd: z.number(),
   /** Of a plan: reserved for calls. Above plans: handed out and not charged, that is reserved there or not used yet. */
   leased_usd: z.number(),
-  /** Held for calls that were authorised and are not settled. Of a plan only: above plans it is a part of leased that only the plans know. */
-  reserved_usd: z.number().optional(),
+  /** Held for calls that were authorised and are not settled; part of leased. Above plans: as they told it last (`told`). */
+  reserved_usd: z.number(),
   remaining_usd: z.number().nullable(),
   /** How far spent and leased are above the cap: tools charged more than was reserved, or the cap was lowered. */
   excess_usd: z.number(),
@@ -35,9 +35,37 @@ export const budgetView = z.object({
   day: z.string(),
   windows: z.array(budgetWindow),
   /** Those below that took something, over all days, the biggest first; at most 100. */
-  children: z.array(z.object({ level: z.enum(['session', 'plan']), id: z.string(), spent_usd: z.number(), leased_usd: z.number() })),
+  children: z.array(
+    z.object({
+      level: z.enum(['session', 'plan']),
+      id: z.string(),
+      spent_usd: z.number(),
+      leased_usd: z.number(),
+      /** As it was told last (`told`). */
+      reserved_usd: z.number(),
+    }),
+  ),
   /** All of them, also those that are not listed. */
   child_count: z.number(),
+  /**
+   * Above plans: spending by tool and by plan over all days, the biggest first, at most 100 of each. Plans tell it: each writes down all
+   * of its own after what it commits, usually within a second, and again later where that failed; `as_of` says how far it was then. The
+   * windows hear the same by another way, so while plans work the sums differ by what is on its way; once they rest they are equal.
+   */
+  told: z
+    .object({
+      /** Sums over all plans, also those that are not listed. */
+      spent_usd: z.number(),
+      reserved_usd: z.number(),
+      /** Without a tool: what no call accounts for, and a plan's tools after its first 64. */
+      tools: z.array(z.object({ tool: z.string().nullable(), spent_usd: z.number(), reserved_usd: z.number() })),
+      tool_count: z.number(),
+      plans: z.array(
+        z.object({ plan_id: z.string(), session_id: z.string(), spent_usd: z.number(), reserved_usd: z.number(), as_of: timestamp }),
+      ),
+      plan_count: z.number(),
+    })
+    .optional(),
   /** Of a plan. */
   plan: z
     .object({
@@ -63,7 +91,7 @@ const usdCap = usdAmount.nullable();
 
 export const budgetShow = defineOperation({
   name: '_cleveragents/budget/show',
-  summary: 'Cap, spent, leased and remaining of an org, session, plan or profile, by window, by child, and for a plan by tool',
+  summary: 'Cap, spent, reserved, leased and remaining of an org, session, plan or profile, by window, by child, by plan and by tool',
   role: 'viewer',
   params: z.strictObject({
     level: z.enum(BUDGET_LEVELS, 'must be org, session, plan or profile').meta({ description: 'Whose budget' }),

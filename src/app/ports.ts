@@ -9,6 +9,7 @@ import type { CapWindow, Day } from '../core/budget/window.ts';
 import type { JudgedGroup } from '../core/calibration.ts';
 import type { HaltChange } from '../core/halt-word.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { SpendRow } from '../core/ledger.ts';
 import type { OrgEventType, OrgLogEntry, OrgLogRow } from '../core/org-log/org-event.ts';
 import type { ListedPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
@@ -207,11 +208,53 @@ export interface PlanListPage {
   readonly totalSize: number;
 }
 
+/** What a plan tells of its spending; all of it, each time. */
+export interface PlanSpend {
+  /** Name of the profile whose budget it counts against as well; null: of none. */
+  readonly profile: string | null;
+  readonly rows: readonly SpendRow[];
+}
+
+/** The plans of an org, of one of its sessions, or those that count against the budget of a profile. */
+export interface SpendingQuery {
+  readonly org: string;
+  readonly of: BudgetRef;
+  /** The day whose windows are wanted. */
+  readonly day: Day;
+  /** At most so many tools, and so many plans. */
+  readonly limit: number;
+}
+
+/** Spending by tool and by plan over all days, the biggest first, as the plans told it last. */
+export interface Spending {
+  /** Sums over all plans, also those that are not listed. */
+  readonly spentMicroUsd: number;
+  readonly reservedMicroUsd: number;
+  /** Held on the days of the window that holds `day`. */
+  readonly reservedIn: Readonly<Record<CapWindow, number>>;
+  readonly tools: readonly Omit<SpendRow, 'day'>[];
+  readonly toolCount: number;
+  readonly plans: readonly (Omit<SpendRow, 'day' | 'tool'> & {
+    readonly planId: string;
+    readonly sessionId: string;
+    /** When the plan last changed before it told this. */
+    readonly at: string;
+  })[];
+  readonly planCount: number;
+  /** What is held in each session of an org, in each plan of a session or a profile; nothing of those that hold nothing. */
+  readonly reservedByChild: ReadonlyMap<string, number>;
+}
+
 export interface PlanIndex {
   /** Before the plan's first commit; false when the id exists in the org. */
   reserve(row: PlanIndexRow): Promise<boolean>;
-  /** Idempotent and order-free: a row with a lower seq than the stored one changes nothing, and false is answered. */
-  upsert(row: PlanIndexRow): Promise<boolean>;
+  /**
+   * Idempotent and order-free: a row with a lower seq than the stored one changes nothing, and false is answered. With `spend`, what the
+   * plan had spent at that row takes the place of what was told before, in the same transaction.
+   */
+  upsert(row: PlanIndexRow, spend?: PlanSpend): Promise<boolean>;
+  /** What plans have told of their spending. */
+  spending(of: SpendingQuery): Promise<Spending>;
   get(org: string, planId: string): Promise<PlanIndexRow | null>;
   /** Newest status first, then id. A token that is not ours is refused. */
   list(query: PlanListQuery): Promise<Result<PlanListPage, Refusal>>;

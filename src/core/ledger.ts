@@ -22,6 +22,8 @@ export interface PlanLedger {
   readonly reservations: readonly Reservation[];
   /** All charges of this plan here by the UTC day on which they were reserved, overruns included: what the budgets above count. */
   readonly days: readonly DayCharges[];
+  /** The same charges by day and tool: on each day their sum is that of `days`. What a budget above is told of tools. */
+  readonly tools: readonly ToolCharges[];
   /** Whether the one warning was given. */
   readonly warned: boolean;
 }
@@ -31,6 +33,8 @@ export interface Reservation {
   readonly amountMicroUsd: number;
   /** The UTC day of the reservation: money counts in the window in which it was reserved, whenever it settles. */
   readonly day: Day;
+  /** Canonical name of the tool that it is for; absent: for none. */
+  readonly tool?: string;
 }
 
 export interface DayCharges {
@@ -38,12 +42,21 @@ export interface DayCharges {
   readonly chargedMicroUsd: number;
 }
 
+export interface ToolCharges extends DayCharges {
+  /** Null: charged without a call, or for one of the tools after the first `MAX_TOOLS`. */
+  readonly tool: string | null;
+}
+
+/** So many tools of a plan are told apart here; its log tells apart all of them. */
+export const MAX_TOOLS = 64;
+
 export const EMPTY_LEDGER: PlanLedger = {
   settledMicroUsd: 0,
   overrunMicroUsd: 0,
   grantedMicroUsd: 0,
   reservations: [],
   days: [],
+  tools: [],
   warned: false,
 };
 
@@ -66,14 +79,15 @@ export interface Settlement {
 export function reserve(
   ledger: PlanLedger,
   cap: Limit | null,
-  { id, amountMicroUsd, day }: Reservation,
+  { id, amountMicroUsd, day, tool }: Reservation,
 ): Result<PlanLedger, LedgerRefusal> {
   if (!isAmount(amountMicroUsd)) return err({ kind: 'not_an_amount' });
   if (ledger.reservations.some((reservation) => reservation.id === id)) return err({ kind: 'already_reserved' });
   const limit = effectiveLimit(cap, ledger.grantedMicroUsd);
   const totalMicroUsd = addMicroUsd(spentMicroUsd(ledger), reservedMicroUsd(ledger), amountMicroUsd);
   if (limit !== null && totalMicroUsd > limit) return err({ kind: 'exceeded', capMicroUsd: limit, totalMicroUsd });
-  return ok({ ...ledger, reservations: [...ledger.reservations, { id, amountMicroUsd, day }] });
+  const held = { id, amountMicroUsd, day, ...(tool === undefined ? {} : { tool }) };
+  return ok({ ...ledger, reservations: [...ledger.reservations, held] });
 }
 
 /**
@@ -90,7 +104,7 @@ export function settle(ledger: PlanLedger, id: string, reportedUsd: unknown): Re
       ...without(ledger, id),
       settledMicroUsd: addMicroUsd(ledger.settledMicroUsd, chargedMicroUsd - overrunMicroUsd),
       overrunMicroUsd: addMicroUsd(ledger.overrunMicroUsd, overrunMicroUsd),
-      days: chargedOn(ledger, reservation.day, chargedMicroUsd),
+      ...chargedOn(ledger, reservation.day, chargedMicroUsd, reservation.tool ?? null),
     },
     chargedMicroUsd,
     overrunMicroUsd,
@@ -104,23 +118,55 @@ export function release(ledger: PlanLedger, id: string): Result<PlanLedger, 'not
 }
 
 /** Records a cost that arrives when nothing is reserved for it (a late result of a terminal plan): all of it is overrun, on the day it came. */
-export function chargeLate(ledger: PlanLedger, amountMicroUsd: number, day: Day): PlanLedger {
+export function chargeLate(ledger: PlanLedger, amountMicroUsd: number, day: Day, tool: string | null): PlanLedger {
   if (!isAmount(amountMicroUsd)) return ledger;
   const overrunMicroUsd = addMicroUsd(ledger.overrunMicroUsd, amountMicroUsd);
-  return { ...ledger, overrunMicroUsd, days: chargedOn(ledger, day, amountMicroUsd) };
+  return { ...ledger, overrunMicroUsd, ...chargedOn(ledger, day, amountMicroUsd, tool) };
 }
 
 /** Records a cost that was allowed and spent at once, within the cap. */
 export function chargeAtOnce(ledger: PlanLedger, amountMicroUsd: number, day: Day): PlanLedger {
   if (!isAmount(amountMicroUsd)) return ledger;
   const settledMicroUsd = addMicroUsd(ledger.settledMicroUsd, amountMicroUsd);
-  return { ...ledger, settledMicroUsd, days: chargedOn(ledger, day, amountMicroUsd) };
+  return { ...ledger, settledMicroUsd, ...chargedOn(ledger, day, amountMicroUsd, null) };
 }
 
 /** What is charged and reserved on a day. */
 export function usedOn({ days, reservations }: PlanLedger, day: Day): number {
   const charged = days.find((each) => each.day === day)?.chargedMicroUsd ?? 0;
   return addMicroUsd(charged, ...reservations.flatMap((each) => (each.day === day ? [each.amountMicroUsd] : [])));
+}
+
+/** What a plan tells of its spending, so that it can be shown above: by the day of the reservation and by tool. */
+export interface SpendRow {
+  readonly day: Day;
+  /** Null: as in `ToolCharges`, or held for no tool. */
+  readonly tool: string | null;
+  readonly spentMicroUsd: number;
+  readonly reservedMicroUsd: number;
+}
+
+/** Charged and reserved by day and tool. The sums are those of the ledger. */
+export function spendRows({ tools, reservations }: PlanLedger): readonly SpendRow[] {
+  const named = new Set(tools.map(({ tool }) => tool));
+  const rows = new Map<string, SpendRow>();
+  const add = (day: Day, tool: string | null, spentMicroUsd: number, reservedMicroUsd: number): void => {
+    const key = JSON.stringify([day, tool]);
+    const before = rows.get(key) ?? { day, tool, spentMicroUsd: 0, reservedMicroUsd: 0 };
+    rows.set(key, {
+      ...before,
+      spentMicroUsd: addMicroUsd(before.spentMicroUsd, spentMicroUsd),
+      reservedMicroUsd: addMicroUsd(before.reservedMicroUsd, reservedMicroUsd),
+    });
+  };
+  for (const { day, tool, chargedMicroUsd } of tools) add(day, tool, chargedMicroUsd, 0);
+  for (const { day, tool, amountMicroUsd } of reservations) {
+    if (amountMicroUsd === 0) continue;
+    const isNamed = tool !== undefined && (named.has(tool) || named.size < MAX_TOOLS);
+    if (isNamed) named.add(tool);
+    add(day, isNamed ? tool : null, 0, amountMicroUsd);
+  }
+  return [...rows.values()];
 }
 
 /** A human raises the cap by an amount. */
@@ -193,11 +239,19 @@ export function chargeOf(
   return { chargedMicroUsd: reported.value, marks: reported.value > estimateMicroUsd ? ['overrun'] : [] };
 }
 
-function chargedOn({ days }: PlanLedger, day: Day, amountMicroUsd: number): readonly DayCharges[] {
-  if (amountMicroUsd === 0) return days;
-  const known = days.some((each) => each.day === day);
-  if (!known) return [...days, { day, chargedMicroUsd: amountMicroUsd }];
-  return days.map((each) => (each.day === day ? { day, chargedMicroUsd: addMicroUsd(each.chargedMicroUsd, amountMicroUsd) } : each));
+function chargedOn({ days, tools }: PlanLedger, day: Day, amountMicroUsd: number, tool: string | null): Pick<PlanLedger, 'days' | 'tools'> {
+  if (amountMicroUsd === 0) return { days, tools };
+  const named = new Set(tools.map((each) => each.tool));
+  const toldOf = tool === null || named.has(tool) || named.size < MAX_TOOLS ? tool : null;
+  return {
+    days: withCharge(days, { day, chargedMicroUsd: amountMicroUsd }, (each) => each.day === day),
+    tools: withCharge(tools, { day, tool: toldOf, chargedMicroUsd: amountMicroUsd }, (each) => each.day === day && each.tool === toldOf),
+  };
+}
+
+function withCharge<T extends DayCharges>(all: readonly T[], charge: T, isOf: (each: T) => boolean): readonly T[] {
+  if (!all.some(isOf)) return [...all, charge];
+  return all.map((each) => (isOf(each) ? { ...each, chargedMicroUsd: addMicroUsd(each.chargedMicroUsd, charge.chargedMicroUsd) } : each));
 }
 
 function without(ledger: PlanLedger, id: string): PlanLedger {

@@ -14,12 +14,14 @@ import type {
   PlanHeads,
   PlanIndex,
   PlanIndexRow,
+  PlanSpend,
   Projects,
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
 import type { Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { JsonValue } from '../core/json.ts';
+import { spendRows } from '../core/ledger.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
@@ -124,6 +126,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   private flushing: Promise<void> | null = null;
   /** After a failure the loop does not try with every step. */
   private flushPausedUntilMs = 0;
+  /** What the index was told of the plan's spending; null: not known since the object was loaded. */
+  private toldSpend: string | null = null;
 
   /** Bindings of this deployment; called when something is needed, never in the constructor. */
   protected abstract parts(): PlanObjectParts;
@@ -537,10 +541,13 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         // At the same time: whoever sent a command waits for the flush. All may be repeated.
         await Promise.all([entries.length > 0 && audit.append(entries), judged.length > 0 && outcomes.record(judged)]);
         // The object writes the index and nobody else: where that knows more, rows of the log are gone.
-        if (!(await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan))))) {
+        const spend = spendOf(plan);
+        const isTold = this.toldSpend === spend.key;
+        if (!(await index.upsert(indexRowOf(plan, this.wakeAtForIndex(plan)), isTold ? undefined : spend.told))) {
           this.stopDamaged({ seq: plan.seq + 1, problem: 'truncated', detail: 'the index knows of rows behind the end of the log' });
           return;
         }
+        this.toldSpend = spend.key;
         const unreported = await reported;
         if (unreported !== null) throw unreported;
         // Before the cursor moves: after a crash in between the batch comes again, and with it the signature.
@@ -630,6 +637,12 @@ function outcomeRowOf(plan: Plan, row: LogRow, decisionOf: (callId: string, befo
     action: plan.action.name,
     project: plan.project?.name ?? null,
   };
+}
+
+/** The spending that the index is told, and what it is known by. */
+function spendOf({ profile, policy, sessionId, ledger }: Plan): { readonly told: PlanSpend; readonly key: string } {
+  const told = { profile: policy.profileCapMicroUsd === null ? null : profile.name, rows: spendRows(ledger) };
+  return { told, key: JSON.stringify([sessionId, told]) };
 }
 
 export function indexRowOf(plan: Plan, wakeAt: string | null): PlanIndexRow {

@@ -12,6 +12,7 @@ import {
   addAction,
   addKey,
   auditOf,
+  evict,
   isSettled,
   isTerminal,
   newOrg,
@@ -100,13 +101,21 @@ describe('the budget of a session that was created with a cap', () => {
       (shown) => totalOf(shown)?.spent_usd === 0.5 && totalOf(shown)?.leased_usd === 0,
     );
     expect(totalOf(atCap)).toMatchObject({ cap_usd: 0.5, remaining_usd: 0, excess_usd: 0, exceeded: true, warned_at: expect.any(String) });
-    expect(atCap.children).toEqual([{ level: 'plan', id: planId, spent_usd: 0.5, leased_usd: 0 }]);
+    expect(atCap.children).toEqual([{ level: 'plan', id: planId, spent_usd: 0.5, leased_usd: 0, reserved_usd: 0 }]);
+    expect(atCap.told).toEqual({
+      spent_usd: 0.5,
+      reserved_usd: 0,
+      tools: [{ tool: 'test/priced', spent_usd: 0.5, reserved_usd: 0 }],
+      tool_count: 1,
+      plans: [{ plan_id: planId, session_id: sessionId, spent_usd: 0.5, reserved_usd: 0, as_of: expect.any(String) }],
+      plan_count: 1,
+    });
     // A client that knows A2A alone sees what is left, too: at each level that has a cap.
     await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 20, daily_usd: 3 });
     expect(await remainingOf(agent, planId)).toEqual({ session: 0, org: 2.5 });
     const ofPlan = await call(agent, '_cleveragents/budget/show', { level: 'plan', plan_id: planId });
     expect(totalOf(ofPlan)).toMatchObject({ cap_usd: null, spent_usd: 0.5, leased_usd: 0, reserved_usd: 0, exceeded: false });
-    expect(totalOf(atCap), 'what is reserved is part of leased; only the plans know it').not.toHaveProperty('reserved_usd');
+    expect(totalOf(atCap)).toMatchObject({ reserved_usd: 0 });
     expect(ofPlan.plan).toMatchObject({
       session_id: sessionId,
       days: [{ day: ofPlan.day, spent_usd: 0.5 }],
@@ -129,7 +138,125 @@ describe('the budget of a session that was created with a cap', () => {
       () => call(agent, '_cleveragents/budget/show', { level: 'org' }),
       (shown) => totalOf(shown)?.spent_usd === 0.7 && totalOf(shown)?.leased_usd === 0,
     );
-    expect(atOrg.children).toEqual([{ level: 'session', id: sessionId, spent_usd: 0.7, leased_usd: 0 }]);
+    expect(atOrg.children).toEqual([{ level: 'session', id: sessionId, spent_usd: 0.7, leased_usd: 0, reserved_usd: 0 }]);
+  });
+});
+
+describe('what is spent and held above the plan', () => {
+  it('is shown by session, by plan and by tool at every level, to the micro-dollar, as soon as the plans have told it', async () => {
+    const person = await newOrg();
+    const agent = await addKey(person.org, 'agent');
+    const profile = newName('p');
+    await call(person, '_cleveragents/profile/add', {
+      profile: {
+        name: profile,
+        description: 'Total limit',
+        extends: 'full-auto',
+        safety: { max_total_cost: 5, require_sandbox: true, require_checkpoints: true },
+      },
+    });
+    const [first, second] = [newName('s'), newName('s')];
+    const open = async (sessionId: string, automationProfile: string) => {
+      const planId = ulid();
+      await call(agent, '_cleveragents/guard/configure', {
+        plan_id: planId,
+        session_id: sessionId,
+        automation_profile: automationProfile,
+      });
+      const authorize = (toolName: string, costUsd: number) =>
+        call(agent, '_cleveragents/guard/authorize', { plan_id: planId, tool_name: toolName, is_write: false, cost_usd: costUsd });
+      return { planId, authorize };
+    };
+    const settle = (decisionId: string, costUsd: number) =>
+      call(agent, '_cleveragents/guard/settle', { decision_id: decisionId, outcome: 'succeeded', cost_usd: costUsd });
+    const [a, b, c] = [await open(first, profile), await open(first, 'full-auto'), await open(second, profile)];
+    await settle((await a.authorize('own.model', 0.3)).decision_id, 0.200001);
+    await a.authorize('own.search', 0.05);
+    await settle((await b.authorize('own.model', 0.1)).decision_id, 0.1);
+    // Dearer than it was held for.
+    await settle((await c.authorize('own.search', 0.1)).decision_id, 0.4);
+    const last = await c.authorize('own.model', 0.07);
+
+    const plans = {
+      a: { plan_id: a.planId, session_id: first, spent_usd: 0.200001, reserved_usd: 0.05, as_of: expect.any(String) },
+      b: { plan_id: b.planId, session_id: first, spent_usd: 0.1, reserved_usd: 0, as_of: expect.any(String) },
+      c: { plan_id: c.planId, session_id: second, spent_usd: 0.4, reserved_usd: 0.07, as_of: expect.any(String) },
+    };
+    const expected = [
+      {
+        of: { level: 'org' },
+        told: {
+          spent_usd: 0.700001,
+          reserved_usd: 0.12,
+          tools: [
+            { tool: 'own.search', spent_usd: 0.4, reserved_usd: 0.05 },
+            { tool: 'own.model', spent_usd: 0.300001, reserved_usd: 0.07 },
+          ],
+          tool_count: 2,
+          plans: [plans.c, plans.a, plans.b],
+          plan_count: 3,
+        },
+        reserved: { [first]: 0.05, [second]: 0.07 },
+      },
+      {
+        of: { level: 'session', session_id: first },
+        told: {
+          spent_usd: 0.300001,
+          reserved_usd: 0.05,
+          tools: [
+            { tool: 'own.model', spent_usd: 0.300001, reserved_usd: 0 },
+            { tool: 'own.search', spent_usd: 0, reserved_usd: 0.05 },
+          ],
+          tool_count: 2,
+          plans: [plans.a, plans.b],
+          plan_count: 2,
+        },
+        reserved: { [a.planId]: 0.05, [b.planId]: 0 },
+      },
+      {
+        of: { level: 'profile', profile },
+        told: {
+          spent_usd: 0.600001,
+          reserved_usd: 0.12,
+          tools: [
+            { tool: 'own.search', spent_usd: 0.4, reserved_usd: 0.05 },
+            { tool: 'own.model', spent_usd: 0.200001, reserved_usd: 0.07 },
+          ],
+          tool_count: 2,
+          plans: [plans.c, plans.a],
+          plan_count: 2,
+        },
+        reserved: { [a.planId]: 0.05, [c.planId]: 0.07 },
+      },
+    ] as const;
+    for (const { of, told, reserved } of expected) {
+      const shown = await eventually(
+        () => call(agent, '_cleveragents/budget/show', of),
+        (view) => view.told?.reserved_usd === told.reserved_usd && totalOf(view)?.spent_usd === told.spent_usd,
+      );
+      expect(shown.told, of.level).toEqual(told);
+      expect(Object.fromEntries(shown.children.map(({ id, reserved_usd }) => [id, reserved_usd]))).toEqual(reserved);
+      // The nodes hear of it by another way: once the plans have told, both say the same, and what is held is part of what is leased.
+      const total = totalOf(shown);
+      expect(total?.reserved_usd).toBe(told.reserved_usd);
+      expect(total?.leased_usd).toBeGreaterThanOrEqual(told.reserved_usd);
+    }
+    // What was held and is not any more is told as well, also by a plan that was out of memory meanwhile.
+    await evict(person, c.planId);
+    await call(agent, '_cleveragents/guard/settle', { decision_id: last.decision_id, outcome: 'not_dispatched' });
+    const after = await eventually(
+      () => call(agent, '_cleveragents/budget/show', { level: 'session', session_id: second }),
+      (view) => view.told?.reserved_usd === 0,
+    );
+    expect(after.told?.tools).toEqual([{ tool: 'own.search', spent_usd: 0.4, reserved_usd: 0 }]);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const later = await call(agent, '_cleveragents/budget/show', { level: 'session', session_id: first, day: tomorrow });
+    expect(later.windows.map(({ window, reserved_usd }) => [window, reserved_usd])).toEqual(
+      expect.arrayContaining([
+        ['total', 0.05],
+        ['daily', 0],
+      ]),
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 /** What every plan index must do; the part of the port suite that has the most to say. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PlanIndex, PlanIndexRow, PlanListQuery } from '../../src/app/ports.ts';
+import type { BudgetRef, PlanIndex, PlanIndexRow, PlanListQuery } from '../../src/app/ports.ts';
 
 export function planIndexSuite(adapter: string, plans: PlanIndex): void {
   describe(`${adapter}: plan index`, () => {
@@ -229,6 +229,78 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
       await plans.upsert(planOf(orgs[0], 'never', { wakeAt: null }));
       expect((await plans.listOverdue(early(4), 10)).map(({ planId }) => planId)).toEqual(['o1', 'o2', 'o3']);
       expect((await plans.listOverdue(early(4), 1)).map(({ planId }) => planId)).toEqual(['o1']);
+    });
+
+    it('tells the spending of plans by tool and by plan, biggest first, of an org, a session or a profile', async () => {
+      const org = newOrg();
+      const spend = (day: string, tool: string | null, spentMicroUsd: number, reservedMicroUsd = 0) => ({
+        day,
+        tool,
+        spentMicroUsd,
+        reservedMicroUsd,
+      });
+      const [day, other] = ['2026-11-03', '2026-11-02'];
+      await plans.upsert(planOf(org, 'a', { sessionId: 's1' }), {
+        profile: 'frugal',
+        rows: [spend(day, 't1', 5, 2), spend(other, 't1', 3), spend(other, null, 1, 4)],
+      });
+      await plans.upsert(planOf(org, 'b', { sessionId: 's2' }), { profile: null, rows: [spend(day, 't2', 20)] });
+      await plans.upsert(planOf(newOrg(), 'a', { sessionId: 's1' }), { profile: 'frugal', rows: [spend(day, 't1', 1000)] });
+      const amounts = (spentMicroUsd: number, reservedMicroUsd: number) => ({ spentMicroUsd, reservedMicroUsd });
+      const read = (of: BudgetRef, limit = 10) => plans.spending({ org, of, day, limit });
+      const at = planOf(org, 'a').updatedAt;
+      const ofA = {
+        ...amounts(9, 6),
+        reservedIn: { total: 6, monthly: 6, daily: 2 },
+        tools: [
+          { tool: 't1', ...amounts(8, 2) },
+          { tool: null, ...amounts(1, 4) },
+        ],
+        toolCount: 2,
+        plans: [{ planId: 'a', sessionId: 's1', at, ...amounts(9, 6) }],
+        planCount: 1,
+        reservedByChild: new Map([['a', 6]]),
+      };
+      expect(await read({ kind: 'session', id: 's1' })).toEqual(ofA);
+      expect(await read({ kind: 'profile', name: 'frugal' })).toEqual(ofA);
+      expect(await read({ kind: 'org' }, 1)).toEqual({
+        ...amounts(29, 6),
+        reservedIn: { total: 6, monthly: 6, daily: 2 },
+        tools: [{ tool: 't2', ...amounts(20, 0) }],
+        toolCount: 3,
+        plans: [{ planId: 'b', sessionId: 's2', at, ...amounts(20, 0) }],
+        planCount: 2,
+        reservedByChild: new Map([['s1', 6]]),
+      });
+      expect(await read({ kind: 'session', id: 'nobody' })).toMatchObject({
+        ...amounts(0, 0),
+        tools: [],
+        toolCount: 0,
+        plans: [],
+        planCount: 0,
+      });
+    });
+
+    it('forgets what is held no longer, moves with its plan, and takes no earlier word for a later one', async () => {
+      const org = newOrg();
+      const row = (tool: string, spentMicroUsd: number, reservedMicroUsd: number) => ({
+        day: '2026-11-03',
+        tool,
+        spentMicroUsd,
+        reservedMicroUsd,
+      });
+      const read = async (of: BudgetRef) => {
+        const { spentMicroUsd, reservedMicroUsd } = await plans.spending({ org, of, day: '2026-11-03', limit: 10 });
+        return [spentMicroUsd, reservedMicroUsd];
+      };
+      await plans.upsert(planOf(org, 'a', { seq: 2, sessionId: 's1' }), { profile: null, rows: [row('t1', 0, 7), row('t2', 0, 1)] });
+      await plans.upsert(planOf(org, 'a', { seq: 4, sessionId: 's2' }), { profile: 'frugal', rows: [row('t2', 3, 0)] });
+      expect(await plans.upsert(planOf(org, 'a', { seq: 3, sessionId: 's1' }), { profile: null, rows: [row('t1', 0, 7)] })).toBe(false);
+      await plans.upsert(planOf(org, 'a', { seq: 5, sessionId: 's2' }));
+      expect(await read({ kind: 'org' })).toEqual([3, 0]);
+      expect(await read({ kind: 'session', id: 's2' })).toEqual([3, 0]);
+      expect(await read({ kind: 'profile', name: 'frugal' })).toEqual([3, 0]);
+      expect(await read({ kind: 'session', id: 's1' })).toEqual([0, 0]);
     });
   });
 }

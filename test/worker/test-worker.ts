@@ -114,9 +114,9 @@ export class PlanObject extends parts.PlanObject {
       },
       index: {
         ...real.index,
-        upsert: async (row) => {
+        upsert: async (row, spend) => {
           failIfBroken(row.org, 'plans.upsert');
-          return real.index.upsert(row);
+          return real.index.upsert(row, spend);
         },
       },
       audit: {

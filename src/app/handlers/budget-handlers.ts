@@ -10,7 +10,7 @@ import { invalidField, notFound, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { approvingCaller } from '../caller.ts';
 import type { CallContext, Handlers } from '../handler.ts';
-import type { BudgetNodePort, BudgetNodeView, BudgetRef } from '../ports.ts';
+import type { BudgetNodePort, BudgetNodeView, BudgetRef, Spending } from '../ports.ts';
 import { findProfile } from '../profiles.ts';
 import { pushToPlans } from '../push-to-plans.ts';
 import type { Services } from '../services.ts';
@@ -18,6 +18,9 @@ import { planPort, readPlan } from './plan-handlers.ts';
 
 /** Rows of a plan's log that are read at once. */
 const LOG_PAGE = 500;
+
+/** Tools and plans that one answer lists. */
+const MAX_TOLD = 100;
 
 /** What is spent at each level, and the caps above plans. A plan's own cap is raised by an approval or a guard revision. */
 export const budgetHandlers = {
@@ -85,10 +88,16 @@ export const budgetHandlers = {
 
 /** The levels above plans. */
 export async function nodeViewOf(org: string, ref: BudgetRef, day: string, services: Services): Promise<BudgetView> {
-  return viewOf(org, ref, await services.budgets.node(org, ref).show(day));
+  const [shown, told] = await Promise.all([services.budgets.node(org, ref).show(day), toldOf(org, ref, day, services)]);
+  return viewOf(org, ref, shown, told);
 }
 
-function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView): BudgetView {
+/** What plans told of their spending. Asked for here and not by the nodes: those hear of money only, so that no decision waits for more. */
+function toldOf(org: string, ref: BudgetRef, day: string, { planIndex }: Services): Promise<Spending> {
+  return planIndex.spending({ org, of: ref, day, limit: MAX_TOLD });
+}
+
+function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView, told: Spending): BudgetView {
   const { day, caps, children, childCount, warnings } = shown;
   return {
     level: ref.kind,
@@ -101,6 +110,7 @@ function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView): BudgetView 
         cap_usd: usdOrNull(capMicroUsd),
         spent_usd: toUsd(spentMicroUsd),
         leased_usd: toUsd(leasedMicroUsd),
+        reserved_usd: toUsd(told.reservedIn[window]),
         remaining_usd: usdOrNull(remainingMicroUsd),
         excess_usd: toUsd(excessMicroUsd),
         // What is leased and not used comes back when somebody needs it: used up is only what is spent.
@@ -113,16 +123,35 @@ function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView): BudgetView 
       id: child,
       spent_usd: toUsd(spentMicroUsd),
       leased_usd: toUsd(leasedMicroUsd),
+      reserved_usd: toUsd(told.reservedByChild.get(child) ?? 0),
     })),
     child_count: childCount,
+    told: {
+      ...amountsOf(told),
+      tools: told.tools.map(({ tool, ...each }) => ({ tool, ...amountsOf(each) })),
+      tool_count: told.toolCount,
+      plans: told.plans.map(({ planId, sessionId, at, ...each }) => ({
+        plan_id: planId,
+        session_id: sessionId,
+        ...amountsOf(each),
+        as_of: at,
+      })),
+      plan_count: told.planCount,
+    },
   };
 }
+
+const amountsOf = ({ spentMicroUsd: spent, reservedMicroUsd: reserved }: Pick<Spending, 'spentMicroUsd' | 'reservedMicroUsd'>) => ({
+  spent_usd: toUsd(spent),
+  reserved_usd: toUsd(reserved),
+});
 
 /** The cap shown is that of the profile as it is now; each plan is held to the one that is locked in it. */
 async function profileView(org: string, name: string, day: string, services: Services): Promise<Result<BudgetView, Refusal>> {
   const found = await findProfile(name, org, services);
   if (!found.ok) return found;
-  const shown = await services.budgets.node(org, { kind: 'profile', name }).show(day);
+  const ref = { kind: 'profile', name } as const;
+  const [shown, told] = await Promise.all([services.budgets.node(org, ref).show(day), toldOf(org, ref, day, services)]);
   if (found.value === null && shown.childCount === 0) return err(notFound('profile', name));
   const capUsd = found.value?.document.safety.max_total_cost ?? null;
   const cap = capUsd === null ? null : parseCapUsd(capUsd);
@@ -137,7 +166,7 @@ async function profileView(org: string, name: string, day: string, services: Ser
       excessMicroUsd: Math.max(0, used - capMicroUsd),
     };
   });
-  return ok(viewOf(org, { kind: 'profile', name }, { ...shown, caps }));
+  return ok(viewOf(org, ref, { ...shown, caps }, told));
 }
 
 async function planBudget(planId: string, day: string, call: CallContext, services: Services): Promise<Result<BudgetView, Refusal>> {

@@ -126,7 +126,9 @@ export function closeLease(draft: Draft, day: Day): void {
 export function pushFreed(draft: Draft, day: Day): void {
   const told = draft.outputs.findIndex((output) => output.kind === 'freed' && output.freed.day === day);
   if (told >= 0) draft.outputs.splice(told, 1);
-  draft.outputs.push({ kind: 'freed', freed: { day, r: leaseOf(draft, day).r, ...chargedOn(draft, day) } });
+  const charged = chargedOn(draft, day);
+  draft.told = { day, s: charged.s, atMs: draft.nowMs };
+  draft.outputs.push({ kind: 'freed', freed: { day, r: leaseOf(draft, day).r, ...charged } });
 }
 
 export function isDry(state: Pick<NodeState, 'dry'>, key: AccountKey, atMs: number): boolean {

@@ -28,6 +28,8 @@ export interface NodeState {
   readonly watched: boolean;
   /** What the parent has acknowledged of the charges of a day. */
   readonly heard: ReadonlyMap<Day, Spent>;
+  /** What the parent was told last of the charges of a day, and when; heard or not. */
+  readonly told: { readonly day: Day; readonly s: number; readonly atMs: number };
   readonly service: Service | null;
   readonly asking: {
     readonly call: number;
@@ -156,6 +158,7 @@ export function loadNode(level: NodeLevel, rows: NodeRows): NodeState {
     dry: new Map(),
     watched: level === 'session',
     heard: new Map(),
+    told: { day: '', s: 0, atMs: 0 },
     service: null,
     asking: null,
     isScarce: false,

@@ -41,6 +41,7 @@ import {
   REPEAT_MS,
   type Recall,
   type RecallReply,
+  TELL_MS,
 } from './protocol.ts';
 import { CAP_WINDOWS, type Day, dayOf, windowEndMs } from './window.ts';
 
@@ -197,7 +198,7 @@ export function sweepNode(state: NodeState, nowMs: number): NodeStep {
     const { phase } = leaseOf(draft, day);
     if (phase === 'closing') draft.outputs.push({ kind: 'close', close: { day, ...chargedOn(draft, day) } });
     else if (phase === 'closed' && isForgotten(day, nowMs)) dropLease(draft, day);
-    else if (phase === 'open' && isUnheard(draft, day)) pushFreed(draft, day);
+    else if (phase === 'open' && (isUnheard(draft, day) || isUntold(draft, day))) pushFreed(draft, day);
   }
   // A holder that never learned of a grant cannot return it: on a day that is over it is asked, which makes it close.
   const today = dayOf(nowMs);
@@ -222,15 +223,17 @@ export function patienceEndsMs(state: NodeState): number | null {
 export function nextSweepMs(state: NodeState, nowMs: number): number | null {
   const isOwing = daysOf(state).some((day) => {
     const { phase } = leaseOf(state, day);
-    return phase === 'closing' || (phase === 'open' && isUnheard(state, day));
+    return phase === 'closing' || (phase === 'open' && (isUnheard(state, day) || isUntold(state, day)));
   });
   const today = dayOf(nowMs);
   const isUncovered = CAP_WINDOWS.some(
     (kind) => excessOf(state, kind, today) > 0 && [...state.accounts].some(([key, account]) => mayCover(state, key, account, kind, today)),
   );
-  if (isOwing || isUncovered) return nowMs + REPEAT_MS;
   const isInUse = state.accounts.size > 0 || [...state.leases.values()].some(({ phase }) => phase === 'open');
-  return isInUse ? windowEndMs('daily', nowMs) : null;
+  const due = [isOwing || isUncovered ? nowMs + REPEAT_MS : null, isInUse ? windowEndMs('daily', nowMs) : null];
+  const tells = state.level === 'session' ? tellsAtMs(state, today) : Number.POSITIVE_INFINITY;
+  const atMs = Math.min(tells, ...due.filter((at) => at !== null));
+  return Number.isFinite(atMs) ? Math.max(atMs, nowMs) : null;
 }
 
 /* ---------------------------------------------------------------- inside */
@@ -296,13 +299,29 @@ function rest(draft: Draft): void {
   if (draft.queue.length === 0 && !isHeld) {
     returnAll(draft, () => true);
     // So that the org shows what was spent, and not only what was leased.
-    if (chargedOn(draft, today).s > (draft.heard.get(today)?.s ?? 0)) pushFreed(draft, today);
-  } else returnAll(draft, (day) => day < today && !isWaitedFor(day));
+    if (isUntold(draft, today)) pushFreed(draft, today);
+  } else {
+    returnAll(draft, (day) => day < today && !isWaitedFor(day));
+    // A call may be held for hours; what others have charged meanwhile is not kept back for it.
+    if (draft.nowMs >= tellsAtMs(draft, today)) pushFreed(draft, today);
+  }
   const openDays = new Set([...draft.accounts.values()].map((account) => account.day));
   for (const day of daysOf(draft)) {
     if (day >= today || openDays.has(day) || isWaitedFor(day) || isForgotten(day, draft.nowMs)) continue;
     if (leaseOf(draft, day).phase === 'open') closeLease(draft, day);
   }
+}
+
+/** Whether the parent may know less of the charges of a day than there is to know. */
+function isUntold(state: NodeState, day: Day): boolean {
+  return chargedOn(state, day).s > (state.heard.get(day)?.s ?? 0);
+}
+
+/** When a session that is at work tells what was charged on a day since it told last; never, where there is nothing new. */
+function tellsAtMs(state: NodeState, day: Day): number {
+  const { told } = state;
+  const isNew = isUntold(state, day) && (told.day !== day || chargedOn(state, day).s > told.s);
+  return isNew && leaseOf(state, day).phase === 'open' ? told.atMs + TELL_MS : Number.POSITIVE_INFINITY;
 }
 
 function returnAll(draft: Draft, wanted: (day: Day) => boolean): void {

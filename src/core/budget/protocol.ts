@@ -123,5 +123,8 @@ export const PATIENCE_MS = { session: 4_500, org: 3_000, profile: 4_500 } as con
 /** How long a closed account is remembered, so that a message from before is not taken for a new child. */
 export const REMEMBER_CLOSED_MS = 7 * 24 * 60 * 60 * 1000;
 
+/** How often at most a node that is at work tells what was charged below it, so that those above can show it and warn. */
+export const TELL_MS = 1_000;
+
 /** How long until a close that is not acknowledged, or an overdraft that was not heard, is told again. */
 export const REPEAT_MS = 30_000;

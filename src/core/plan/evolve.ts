@@ -288,7 +288,12 @@ function callDecided(plan: Plan, data: Body<'call_decided'>, { seq, at }: Pick<L
     callsInStep: next.callsInStep + 1,
     callsInInvocation: next.callsInInvocation + 1,
     ledger: valueOr(
-      reserve(next.ledger, null, { id: reservationId(call), amountMicroUsd: data.reserved_micro_usd, day: dayOfInstant(at) }),
+      reserve(next.ledger, null, {
+        id: reservationId(call),
+        amountMicroUsd: data.reserved_micro_usd,
+        day: dayOfInstant(at),
+        tool: call.tool,
+      }),
       next.ledger,
     ),
   };
@@ -313,7 +318,7 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
   const { charge } = data;
   let next = plan;
   if (charge !== null) {
-    next = { ...next, ledger: charged(next.ledger, charge, day) };
+    next = { ...next, ledger: charged(next.ledger, charge, day, plan.calls[data.call_id]?.tool ?? null) };
   } else if (data.outcome !== 'unknown') {
     next = { ...next, ledger: valueOr(release(next.ledger, `${data.call_id}.${data.attempt}`), next.ledger) };
   }
@@ -489,9 +494,9 @@ function stepOfGrant(plan: Plan, approvalId: string): number {
   return (id === undefined ? undefined : plan.calls[id]?.step) ?? plan.stepsUsed;
 }
 
-function charged(ledger: PlanLedger, charge: Charge, day: Day): PlanLedger {
+function charged(ledger: PlanLedger, charge: Charge, day: Day, tool: string | null): PlanLedger {
   const settled = settle(ledger, charge.id, charge.reported);
-  return settled.ok ? settled.value.ledger : chargeLate(ledger, charge.charged_micro_usd, day);
+  return settled.ok ? settled.value.ledger : chargeLate(ledger, charge.charged_micro_usd, day, tool);
 }
 
 /** The answer to an actor's question becomes the result of its step. */

@@ -27,6 +27,7 @@ import {
   REPEAT_MS,
   type Recall,
   type RecallReply,
+  TELL_MS,
   TIMEOUT_MS,
 } from '../../core/budget/protocol.ts';
 import { type Day, dayOf } from '../../core/budget/window.ts';
@@ -64,9 +65,6 @@ type TicketOutcome = Extract<LeaseOutput, { readonly kind: 'ready' | 'refused' |
 
 /** A plan that has decided nothing for so long is idle: it gives back what it does not use. */
 const IDLE_MS = 2_000;
-
-/** While it works it tells at most so often what was charged, so that those above can show it and warn. */
-const TELL_MS = 1_000;
 
 /** A session in which the plan is no more: it has spent nothing there, and gives back everything. It may come back. */
 const LEFT: LedgerView = { days: new Map(), ended: false };

@@ -1,6 +1,7 @@
 import { getTableColumns } from 'drizzle-orm';
-import type { PlanIndexRow } from '../../app/ports.ts';
+import type { PlanIndexRow, PlanSpend } from '../../app/ports.ts';
 import { PAGE_TOKEN_TTL_SECONDS } from '../page-token.ts';
+import { spendStatements } from './plan-spend.ts';
 import { plans } from './schema.ts';
 
 /** The member of a row that each column of `plans` holds, in one order for every statement. */
@@ -13,9 +14,14 @@ export const PLAN_COLUMNS: readonly string[] = MEMBERS.map(([, column]) => colum
  * write the row, drop a few earlier states that no page token can still need.
  */
 /** False: a later state of the plan is there. */
-export async function replacePlan(db: D1Database, row: PlanIndexRow): Promise<boolean> {
+export async function replacePlan(db: D1Database, row: PlanIndexRow, spend?: PlanSpend): Promise<boolean> {
   const values = MEMBERS.map(([member]) => row[member as keyof PlanIndexRow]);
-  const [, written] = await db.batch([db.prepare(RECORD_MOVE).bind(...values), db.prepare(WRITE).bind(...values), db.prepare(PURGE_MOVES)]);
+  const [, written] = await db.batch([
+    db.prepare(RECORD_MOVE).bind(...values),
+    db.prepare(WRITE).bind(...values),
+    db.prepare(PURGE_MOVES),
+    ...(spend === undefined ? [] : spendStatements(db, row, spend)),
+  ]);
   return written === undefined || written.meta.changes > 0;
 }
 

@@ -240,6 +240,30 @@ export const planOutcomes = sqliteTable(
   ],
 );
 
+/**
+ * What each plan has told of its spending, by the day of the reservation and by tool (blank: none). `profile` is that of a plan that counts
+ * against its profile's budget, and null otherwise. `WITHOUT ROWID`.
+ */
+export const planSpend = sqliteTable(
+  'plan_spend',
+  {
+    org: text().notNull(),
+    planId: text('plan_id').notNull(),
+    day: text().notNull(),
+    tool: text().notNull(),
+    sessionId: text('session_id').notNull(),
+    profile: text(),
+    spent: integer().notNull(),
+    reserved: integer().notNull(),
+    at: text().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.org, table.planId, table.day, table.tool] }),
+    index('plan_spend_by_session').on(table.org, table.sessionId),
+    index('plan_spend_by_profile').on(table.org, table.profile).where(sql`profile is not null`),
+  ],
+);
+
 export const idempotency = sqliteTable(
   'idempotency',
   {

@@ -3,10 +3,12 @@ import { ok } from '../../core/result.ts';
 import { decodePageToken, encodePageToken } from '../page-token.ts';
 import { LIVE_TASK_STATES, WAITING_TASK_STATES } from '../waiting-task-states.ts';
 import { compareText, Documents } from './documents.ts';
+import { MemorySpend } from './plan-spend.ts';
 
 /** The index of plans in memory. It keeps every earlier state, so its page tokens do not expire; else it promises what plan-list.ts of D1 does. */
 export function makeMemoryPlanIndex(): PlanIndex {
   const plans = new Documents<PlanIndexRow>();
+  const spending = new MemorySpend();
   /** What each change replaced; null when the plan was not listed before. */
   const moves: { readonly org: string; readonly planId: string; readonly before: PlanIndexRow | null }[] = [];
 
@@ -22,12 +24,16 @@ export function makeMemoryPlanIndex(): PlanIndex {
     async reserve(row) {
       return plans.add(row, row.org, row.planId);
     },
-    async upsert(row) {
+    async upsert(row, spend) {
       const before = plans.get(row.org, row.planId);
       if (before !== null && before.seq > row.seq) return false;
       if (row.seq > 0) moves.push({ org: row.org, planId: row.planId, before: before !== null && before.seq > 0 ? before : null });
       plans.set(row, row.org, row.planId);
+      if (spend !== undefined) spending.tell(row, spend);
       return true;
+    },
+    async spending(query) {
+      return spending.read(query);
     },
     async get(org, planId) {
       return plans.get(org, planId);

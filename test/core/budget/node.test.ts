@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nextSweepMs } from '../../../src/core/budget/node.ts';
 import { showNode } from '../../../src/core/budget/node-state.ts';
-import { DRY_MS, PATIENCE_MS, REMEMBER_CLOSED_MS } from '../../../src/core/budget/protocol.ts';
+import { DRY_MS, PATIENCE_MS, REMEMBER_CLOSED_MS, REPEAT_MS, TELL_MS } from '../../../src/core/budget/protocol.ts';
 import { NOON, NodeDriver, TODAY } from './node-driver.ts';
 
 const granted = (g: number) => ({ kind: 'granted', day: TODAY, g });
@@ -666,5 +666,36 @@ describe('sums of absurd charges', () => {
     const total = caps.find(({ window }) => window === 'total');
     expect(total).toMatchObject({ spentMicroUsd: Number.MAX_SAFE_INTEGER, leasedMicroUsd: 0, remainingMicroUsd: 0, excessMicroUsd: 1 });
     expect(children.every((child) => Number.isSafeInteger(child.spentMicroUsd) && child.leasedMicroUsd === 0)).toBe(true);
+  });
+});
+
+describe('a session with a call that is held for long', () => {
+  it('tells its org all the same what the others charge: at once, then at most every second, and again where it was not heard', () => {
+    const session = leasedSession(60);
+    session.ask('p2', 20);
+    session.above({ kind: 'granted', day: TODAY, g: 80 });
+    const told = () => session.sent('freed').map(({ freed }) => freed.s);
+    session.freed('p1', 0, 5);
+    expect(told()).toEqual([5]);
+    session.freed('p1', 0, 7);
+    expect(told(), 'within the same second').toEqual([]);
+    expect(nextSweepMs(session.state, session.nowMs)).toBe(NOON + TELL_MS);
+    session.nowMs += TELL_MS;
+    session.sweep();
+    expect(told()).toEqual([7]);
+    // Nobody acknowledged it: once more, but not every second.
+    expect(nextSweepMs(session.state, session.nowMs)).toBe(session.nowMs + REPEAT_MS);
+    session.nowMs += REPEAT_MS;
+    session.sweep();
+    expect(told()).toEqual([7]);
+    session.acknowledgeFreed(0, 7, 0);
+    expect(nextSweepMs(session.state, session.nowMs)).toBe(Date.UTC(2026, 10, 4));
+    session.nowMs += TELL_MS;
+    session.freed('p2', 0, 2);
+    expect(told()).toEqual([9]);
+    expect(
+      session.wrote.map(({ table }) => table),
+      'nothing is given back for it',
+    ).toEqual(['account']);
   });
 });

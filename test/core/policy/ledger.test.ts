@@ -7,6 +7,7 @@ import {
   EMPTY_LEDGER,
   grant,
   isExhausted,
+  MAX_TOOLS,
   markWarned,
   type PlanLedger,
   release,
@@ -14,6 +15,7 @@ import {
   reservedMicroUsd,
   reserve as reserveOn,
   settle,
+  spendRows,
   spentMicroUsd,
   usedOn,
   utilisation,
@@ -23,7 +25,7 @@ import { parseCostUsd } from '../../../src/core/money.ts';
 const DAY = '2026-11-03';
 const reserve = (ledger: PlanLedger, cap: Limit | null, id: string, amountMicroUsd: number) =>
   reserveOn(ledger, cap, { id, amountMicroUsd, day: DAY });
-const chargeLate = (ledger: PlanLedger, amountMicroUsd: number) => chargeLateOn(ledger, amountMicroUsd, DAY);
+const chargeLate = (ledger: PlanLedger, amountMicroUsd: number) => chargeLateOn(ledger, amountMicroUsd, DAY, null);
 
 const usd = (amount: number): number => {
   const parsed = parseCostUsd(amount);
@@ -320,6 +322,55 @@ describe('days', () => {
     const settled = must(settle(both, 'a', 0.00015)).ledger;
     expect(settled.days).toEqual([{ day: '2026-11-03', chargedMicroUsd: 150 }]);
     expect(usedOn(must(release(settled, 'b')), '2026-11-04')).toBe(0);
-    expect(usedOn(chargeLateOn(settled, 7, '2026-11-05'), '2026-11-05')).toBe(7);
+    expect(usedOn(chargeLateOn(settled, 7, '2026-11-05', null), '2026-11-05')).toBe(7);
+  });
+});
+
+describe('tools', () => {
+  const days = ['2026-11-03', '2026-11-04'] as const;
+  const charge = fc.record({
+    day: fc.constantFrom(...days),
+    tool: fc.option(fc.integer({ min: 0, max: MAX_TOOLS + 5 }), { nil: undefined }),
+    amount: fc.integer({ min: 0, max: 1000 }),
+    reported: fc.constantFrom<unknown>(undefined, 0, 0.0005, 0.01, 'much'),
+    isLate: fc.boolean(),
+  });
+
+  it('are told apart to the micro-dollar on every day, whatever they charge; after the first so many the rest is told as one', () => {
+    fc.assert(
+      fc.property(fc.array(charge, { maxLength: 120 }), (charges) => {
+        let ledger = EMPTY_LEDGER;
+        for (const [n, { day, tool, amount, reported, isLate }] of charges.entries()) {
+          const name = tool === undefined ? {} : { tool: `own.t${tool}` };
+          const id = `c${n}`;
+          ledger = isLate
+            ? chargeLateOn(ledger, amount, day, name.tool ?? null)
+            : must(settle(must(reserveOn(ledger, null, { id, amountMicroUsd: amount, day, ...name })), id, reported)).ledger;
+          for (const each of days) {
+            const byTool = ledger.tools.filter((row) => row.day === each).reduce((sum, row) => sum + row.chargedMicroUsd, 0);
+            expect(byTool).toBe(usedOn(ledger, each));
+          }
+        }
+        const keys = ledger.tools.map(({ day, tool }) => `${day} ${tool}`);
+        expect(new Set(keys).size).toBe(keys.length);
+        expect(new Set(ledger.tools.map(({ tool }) => tool).filter((tool) => tool !== null)).size).toBeLessThanOrEqual(MAX_TOOLS);
+      }),
+    );
+  });
+});
+
+describe('what a plan tells of its spending', () => {
+  it('says of every day and tool what is charged and what is held, and that nothing is held where it was released', () => {
+    const held = must(reserveOn(EMPTY_LEDGER, null, { id: 'a', amountMicroUsd: 100, day: '2026-11-03', tool: 'own.a' }));
+    const both = must(reserveOn(held, null, { id: 'b', amountMicroUsd: 10, day: '2026-11-03', tool: 'own.b' }));
+    expect(spendRows(both)).toEqual([
+      { day: '2026-11-03', tool: 'own.a', spentMicroUsd: 0, reservedMicroUsd: 100 },
+      { day: '2026-11-03', tool: 'own.b', spentMicroUsd: 0, reservedMicroUsd: 10 },
+    ]);
+    const settled = chargeLateOn(must(settle(must(release(both, 'b')), 'a', 0.00015)).ledger, 7, '2026-11-04', null);
+    expect(spendRows(settled)).toEqual([
+      { day: '2026-11-03', tool: 'own.a', spentMicroUsd: 150, reservedMicroUsd: 0 },
+      { day: '2026-11-04', tool: null, spentMicroUsd: 7, reservedMicroUsd: 0 },
+    ]);
   });
 });

@@ -65,6 +65,7 @@ import {
   projectTree,
 } from './project.ts';
 import { registryActionList, registryActorList, registryProjectList, registryToolList } from './registry.ts';
+import { planRetire } from './retire.ts';
 import { sessionClose, sessionCreate, sessionList, sessionShow } from './session.ts';
 
 /** The one list of operations that are not A2A's own, by method name. What is not here is not served and not advertised. */
@@ -93,6 +94,7 @@ export const OPERATIONS = {
   '_cleveragents/budget/set': budgetSet,
   '_cleveragents/halt/set': haltSet,
   '_cleveragents/halt/clear': haltClear,
+  '_cleveragents/plan/retire': planRetire,
   '_cleveragents/halt/show': haltShow,
   '_cleveragents/plan/profile/show': planProfileShow,
   '_cleveragents/audit/export': auditExport,

@@ -23,6 +23,7 @@ import { planHandlers } from './handlers/plan-handlers.ts';
 import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
+import { retireHandlers } from './handlers/retire-handlers.ts';
 import { sessionHandlers } from './handlers/session-handlers.ts';
 import { noteRefusal } from './note-refusal.ts';
 import { isChange, recordChange } from './record-change.ts';
@@ -36,6 +37,7 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
+  ...retireHandlers,
   ...budgetHandlers,
   ...auditHandlers,
   ...actionHandlers,

@@ -450,6 +450,24 @@ export type PlanFeedItem =
   | { readonly kind: 'snapshot'; readonly snapshot: PlanSnapshot }
   | { readonly kind: 'update'; readonly update: PlanUpdate };
 
+/** Who closes a plan whose log is damaged, and why. */
+export interface RetireOrder {
+  readonly org: string;
+  readonly planId: string;
+  readonly by: ActorRef;
+  readonly reason: string;
+  readonly at: string;
+}
+
+export interface PlanRetirement extends RetireOrder {
+  readonly problem: LogDamage['problem'];
+  readonly firstBadSeq: number;
+  /** The last row up to which the chain holds. */
+  readonly lastGood: { readonly seq: number; readonly hash: string };
+  /** What its sessions are told that it has spent. */
+  readonly chargedMicroUsd: number;
+}
+
 export interface HeadsQuery {
   /** Whether the end of the log is signed first, if it is not yet. */
   readonly sign: boolean;
@@ -484,6 +502,8 @@ export interface PlanPort {
   diff(): Promise<PlanDiff | null>;
   verify(): Promise<LogVerdict | null>;
   heads(options: HeadsQuery): Promise<PlanHeads | null>;
+  /** Closes a plan whose log is damaged, once; null: there is no such plan, or its log is whole. */
+  retire(order: Omit<RetireOrder, 'org' | 'planId'>): Promise<PlanRetirement | null>;
   /** Makes an overdue plan look at its deadlines. */
   wake(): Promise<void>;
   /**

@@ -14,8 +14,10 @@ import type {
   PlanHeads,
   PlanIndex,
   PlanIndexRow,
+  PlanRetirement,
   PlanSpend,
   Projects,
+  RetireOrder,
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
@@ -44,6 +46,7 @@ import { HeadReporter } from './plan/head-reporter.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
+import { retirePlan } from './plan/retirement.ts';
 import { isSound, lastReadable, openLog, readableRows, verifyLog } from './plan/verify-log.ts';
 import { sha256 } from './sha256.ts';
 
@@ -150,8 +153,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       },
       opened,
     );
+    const retired = damage === null ? null : this.store.retirement();
+    if (retired !== null) this.leases.resume({ org: retired.org, id: retired.planId });
+    if (damage !== null) this.damage = closedFor(damage, retired);
     if (damage !== null) this.report('the log of the plan is damaged; nothing is decided on it', damagedLog(damage).message);
     this.ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'));
+    if (retired !== null) void this.ctx.blockConcurrencyWhile(() => this.rearm());
     if (this.current !== null) {
       const plan = this.current;
       // Whoever wakes the object re-arms it: an alarm that was lost must not leave a plan asleep for ever.
@@ -198,7 +205,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
 
   /** A budget above wants back what is unused. Answered at once and without a call (design section 10, liveness). Null: no such plan here. */
   async recall(from: BudgetRef, recall: Recall): Promise<RecallReply | null> {
-    return this.damage === null ? this.leases.recalled(from, recall) : null;
+    return this.damage === null || this.damage.retired !== undefined ? this.leases.recalled(from, recall) : null;
   }
 
   async value(digest: string): Promise<JsonValue | null> {
@@ -243,6 +250,17 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return this.damage;
   }
 
+  /** Null: there is no plan here, or its log is whole. */
+  async retire(order: RetireOrder): Promise<PlanRetirement | null> {
+    if (this.damage === null) return null;
+    const { store, leases } = this;
+    const made = retirePlan({ store, leases, transact: (write) => this.ctx.storage.transactionSync(write) }, this.damage, order);
+    this.damage = closedFor(this.damage, made);
+    this.leases.sweep();
+    await this.rearm();
+    return made;
+  }
+
   isSound(): boolean {
     return isSound(this.store, this.current);
   }
@@ -284,6 +302,11 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   /* ---------------------------------------------------------------- the loop */
 
   override async alarm(): Promise<void> {
+    if (this.damage?.retired !== undefined) {
+      this.leases.sweep();
+      await this.rearm();
+      return;
+    }
     if (this.isWorking || this.current === null) return;
     this.isWorking = true;
     // A long call must not keep money that it does not use, nor what was charged to itself.
@@ -454,7 +477,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       const alarm = await this.ctx.storage.getAlarm();
       if (this.isWorking) return;
       const now = this.nowMs();
-      const at = this.current === null ? null : this.wakeAt(this.current);
+      const at = this.current !== null ? this.wakeAt(this.current) : this.damage?.retired === undefined ? null : this.leases.wakeAtMs;
       if (at === null) {
         if (alarm !== null) await this.ctx.storage.deleteAlarm();
       } else if (alarm !== at && (at > now || alarm === null || alarm > now + 1)) {
@@ -597,6 +620,10 @@ const MAX_PAGE_CHARACTERS = 2_000_000;
 
 /** Largest value that a plan keeps in one piece; a batch between objects carries it. */
 const MAX_BLOB_BYTES = 8 * 1024 * 1024;
+
+function closedFor(damage: LogDamage, retired: PlanRetirement | null): LogDamage {
+  return retired === null ? damage : { ...damage, retired: { by: retired.by, at: retired.at } };
+}
 
 function send(socket: WebSocket, item: PlanFeedItem): void {
   try {

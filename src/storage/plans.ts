@@ -1,4 +1,4 @@
-import type { PlanFeedItem, PlanPort, Plans } from '../app/ports.ts';
+import type { PlanFeedItem, PlanPort, PlanRetirement, Plans, RetireOrder } from '../app/ports.ts';
 import { LogDamaged, StorageUnavailable } from '../app/ports.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -6,7 +6,8 @@ import { err, type Result } from '../core/result.ts';
 import { objectName, reachObject as reach } from './objects.ts';
 
 /** What a plan's object offers over RPC. */
-type PlanRpc = Omit<PlanPort, 'follow' | 'verify'> & {
+type PlanRpc = Omit<PlanPort, 'follow' | 'verify' | 'retire'> & {
+  retire(order: RetireOrder): Promise<PlanRetirement | null>;
   verify(org: string, planId: string): Promise<LogVerdict | null>;
   /** Why an object that answers null is no plan: its log was damaged. Null: there is none. */
   damaged(): Promise<LogDamage | null>;
@@ -37,6 +38,7 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
         diff: () => unlessDamaged(reach('plans.diff', () => open().diff())),
         verify: () => reach('plans.verify', () => open().verify(org, planId)),
         heads: (options) => reach('plans.heads', () => open().heads(options)),
+        retire: (order) => reach('plans.retire', () => open().retire({ ...order, org, planId })),
         wake: () => reach('plans.wake', () => open().wake()),
         follow: (options) => follow(open, options),
       };

@@ -9,6 +9,7 @@ const DECIDES_ABOUT_AGENTS = [
   '_cleveragents/key/create',
   '_cleveragents/key/revoke',
   '_cleveragents/org/policy/set',
+  '_cleveragents/plan/retire',
   '_cleveragents/profile/add',
   '_cleveragents/profile/delete',
   '_cleveragents/profile/update',

@@ -101,6 +101,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
           }
           return { seq: plan.seq, hash: plan.headHash, signed: signed.filter(({ seq }) => seq > after), damage: null };
         },
+        retire: async () => null,
         wake: async () => {},
         follow: async () => null,
       };

@@ -105,6 +105,9 @@ const CHANGES: { readonly [name: string]: Case } = {
   },
 };
 
+/** Needs a log that somebody damaged: objects/plan-retired.test.ts. */
+const ON_REAL_OBJECTS = ['_cleveragents/plan/retire'];
+
 /** Operations of admins that change no configuration: they read, or move files whose history is the project's own. */
 const NO_CONFIGURATION = [
   '_cleveragents/project/blob/missing',
@@ -120,7 +123,7 @@ const NO_CONFIGURATION = [
 describe('a change to the configuration', () => {
   it('is every operation whose row says so, and every operation of admins is one or is named as none', () => {
     const named = OPERATION_NAMES.filter((name) => operation(name).change !== undefined);
-    expect([...named].sort()).toEqual(Object.keys(CHANGES).sort());
+    expect([...named].sort()).toEqual([...Object.keys(CHANGES), ...ON_REAL_OBJECTS].sort());
     const ofAdmins = OPERATION_NAMES.filter((name) => operation(name).role === 'admin' && operation(name).change === undefined);
     expect([...ofAdmins].sort()).toEqual([...NO_CONFIGURATION].sort());
   });

@@ -135,6 +135,7 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
     { refuses: ({ session }) => ({ level: 'session', session_id: session, total_usd: 1 }), kind: 'not_found' },
     { makes: () => ({ level: 'org', total_usd: 1 }) },
   ],
+  '_cleveragents/plan/retire': { refuses: ({ planId }) => ({ plan_id: planId, reason: 'Stop' }), kind: 'not_found' },
   '_cleveragents/halt/set': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId, reason: 'Stop' }), kind: 'not_found' },
   '_cleveragents/halt/clear': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },
   '_cleveragents/halt/show': { refuses: ({ planId }) => ({ level: 'plan', plan_id: planId }), kind: 'not_found' },

@@ -132,6 +132,7 @@ const noPlan: PlanPort = {
   diff: async () => null,
   verify: async () => null,
   heads: async () => null,
+  retire: async () => null,
   wake: async () => {},
   follow: async () => null,
 };

@@ -20,6 +20,7 @@ const METHODS: Record<Exclude<keyof PlanPort, 'create'>, (port: PlanPort, person
   verify: (port) => port.verify(),
   heads: (port) => port.heads({ sign: true }),
   wake: (port) => port.wake(),
+  retire: (port, person) => port.retire({ by: callerOf(person).actor, reason: 'x', at: new Date().toISOString() }),
   value: (port) => port.value('0'.repeat(64)),
   external: (port, person) => port.external({ type: 'complete', by: callerOf(person).actor }),
   follow: (port) => port.follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 }),

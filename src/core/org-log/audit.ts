@@ -42,6 +42,7 @@ export function orgAuditEntryOf(row: OrgLogRow): AuditEntry {
     case 'budget_caps_changed':
     case 'halt_set':
     case 'halt_cleared':
+    case 'plan_retired':
       return entry('configuration', true, null, row.data);
     case 'change_refused':
     case 'change_unresolved': {

@@ -33,6 +33,8 @@ export interface OrgEventBodies {
   budget_caps_changed: ChangeMade;
   halt_set: ChangeMade;
   halt_cleared: ChangeMade;
+  /** A plan whose log is damaged was closed. */
+  plan_retired: ChangeMade;
   /** Nothing was changed. */
   change_refused: ChangeEnded;
   /** Nobody told how it ended: it may have been made or not. */
@@ -105,6 +107,7 @@ export const CHANGE_TYPES = [
   'budget_caps_changed',
   'halt_set',
   'halt_cleared',
+  'plan_retired',
 ] as const;
 export type ChangeType = (typeof CHANGE_TYPES)[number];
 

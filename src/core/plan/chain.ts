@@ -57,11 +57,15 @@ export interface LogDamage {
   readonly seq: number;
   readonly problem: LogProblem;
   readonly detail: string;
+  /** Somebody closed the plan for it. */
+  readonly retired?: { readonly by: ActorRef; readonly at: string };
 }
 
 /** Why a damaged plan does nothing. Not retryable: it stays so until somebody with access to the storage has put it right. */
-export function damagedLog({ seq, problem, detail }: LogDamage): Refusal {
-  return invalidState(`the log of this plan is damaged (${problem} at row ${seq}: ${detail}); nothing is decided on it any more`, {
+export function damagedLog({ seq, problem, detail, retired }: LogDamage): Refusal {
+  const closed = retired === undefined ? '' : `; ${retired.by.id} closed the plan at ${retired.at}`;
+  return invalidState(`the log of this plan is damaged (${problem} at row ${seq}: ${detail}); nothing is decided on it any more${closed}`, {
+    ...(retired === undefined ? {} : { retired_at: retired.at, retired_by: retired.by.id }),
     reason: 'LOG_DAMAGED',
     problem,
     first_bad_seq: seq,

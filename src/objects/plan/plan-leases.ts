@@ -19,6 +19,7 @@ import {
   type LedgerView,
   leaseFreeMicroUsd,
   openLease,
+  rowOf,
 } from '../../core/budget/lease-state.ts';
 import {
   type AskAnswer,
@@ -55,6 +56,9 @@ export type Obtained =
 /** Steps that follow from a decision: written in its transaction, acted on after it. */
 export type FollowingSteps = readonly { readonly lease: Held; readonly step: LeaseStep }[];
 
+/** Who holds the leases, as those above know it. */
+export type PlanName = Pick<Plan, 'org' | 'id'>;
+
 interface Held {
   readonly key: string;
   readonly ref: BudgetRef;
@@ -82,6 +86,8 @@ export class PlanLeases {
   private readonly waiting = new Map<string, (outcome: TicketOutcome) => void>();
   private ticketCount = 0;
   private plan: Plan | null = null;
+  /** The plan was closed: it has no state any more, and what it held is spent. */
+  private retired: PlanName | null = null;
   private dueMs: number | null = null;
   private owingMs: number | null = null;
   private usedMs: number;
@@ -97,6 +103,35 @@ export class PlanLeases {
     if (plan === null) return;
     for (const [key, rows] of this.store.load()) this.open(plan, refOf(key), rows);
     for (const ref of parentsOf(plan)) if (!this.leases.has(keyOf(ref))) this.open(plan, ref, []);
+    this.look();
+  }
+
+  /**
+   * The plan is closed and nothing says what of its money was reserved: all that was granted and never returned is spent. Answers how much its
+   * sessions are told, and writes nothing but that, in the caller's transaction; `sweep` tells them, until they have heard it.
+   */
+  retire(of: PlanName): number {
+    this.resume(of);
+    let chargedMicroUsd = 0;
+    for (const lease of this.leases.values()) {
+      const step = returnLease(lease.state, this.parts.nowMs());
+      this.store.write(lease.key, step.changes);
+      lease.state = step.lease;
+      if (lease.ref.kind !== 'session') continue;
+      for (const { settledMicroUsd } of lease.state.ledger.days.values()) chargedMicroUsd = addMicroUsd(chargedMicroUsd, settledMicroUsd);
+    }
+    this.look();
+    return chargedMicroUsd;
+  }
+
+  /** Holds what a plan that was closed before still has to tell. */
+  resume(of: PlanName): void {
+    this.plan = null;
+    this.retired = of;
+    this.leases.clear();
+    for (const [key, rows] of this.store.load()) {
+      this.leases.set(key, { key, ref: refOf(key), state: openLease(rows, spentView(rows), null) });
+    }
     this.look();
   }
 
@@ -184,8 +219,14 @@ export class PlanLeases {
 
   /** A parent wants back what is unused. What it granted and what never arrived here is returned as well. */
   recalled(ref: BudgetRef, recall: Recall): RecallReply | null {
-    if (this.plan === null) return null;
-    const outputs = this.run(this.held(ref), (state, nowMs) => recalled(state, recall, nowMs));
+    if (this.plan === null && this.retired === null) return null;
+    const held = this.held(ref);
+    const { phase, g, r, v } = rowOf(held.state, recall.day);
+    if (this.retired !== null && phase === 'open' && g < recall.g) {
+      // Of a grant of which nothing is known here nothing is known to be unused: it stays what it is for those above, used.
+      return { day: recall.day, r, s: g - r, v, left: 0 };
+    }
+    const outputs = this.run(held, (state, nowMs) => recalled(state, recall, nowMs));
     return outputs.find((output) => output.kind === 'recall_reply')?.reply ?? null;
   }
 
@@ -226,8 +267,11 @@ export class PlanLeases {
   private held(ref: BudgetRef): Held {
     const known = this.leases.get(keyOf(ref));
     if (known !== undefined) return known;
-    if (this.plan === null) throw new Error('no plan');
-    return this.open(this.plan, ref, []);
+    if (this.plan !== null) return this.open(this.plan, ref, []);
+    if (this.retired === null) throw new Error('no plan');
+    const lease = { key: keyOf(ref), ref, state: openLease([], spentView([]), null) };
+    this.leases.set(lease.key, lease);
+    return lease;
   }
 
   private run(lease: Held, make: (state: LeaseState, nowMs: number) => LeaseStep): readonly LeaseOutput[] {
@@ -298,8 +342,8 @@ export class PlanLeases {
    * what was granted is here then, and goes back.
    */
   private call<T>(lease: Held, send: (parent: BudgetNodePort, planId: string) => Promise<T>, ended: (reply: T | null) => void): void {
-    const { plan } = this;
-    if (plan === null) return;
+    const of = this.plan ?? this.retired;
+    if (of === null) return;
     const end = (reply: T | null): void => {
       try {
         ended(reply);
@@ -318,7 +362,7 @@ export class PlanLeases {
       return isOpen;
     };
     Promise.resolve()
-      .then(() => send(this.parts.parent(plan.org, lease.ref), plan.id))
+      .then(() => send(this.parts.parent(of.org, lease.ref), of.id))
       .then(
         (reply) => {
           stop();
@@ -334,6 +378,12 @@ export class PlanLeases {
 
 /** A plan in one of these does nothing by itself. */
 const RESTING: ReadonlySet<Plan['state']> = new Set(['waiting', 'errored', 'constrained']);
+
+/** Everything that was granted and not returned, spent. */
+function spentView(rows: Iterable<LeaseRow>): LedgerView {
+  const spent = [...rows].map(({ day, g, r, v }) => [day, { settledMicroUsd: g - r + v, reservedMicroUsd: 0 }] as const);
+  return { days: new Map(spent), ended: true };
+}
 
 /** Two steps as one: written together, acted on in order. */
 function then(first: LeaseStep, second: LeaseStep): LeaseStep {

@@ -1,3 +1,4 @@
+import type { PlanRetirement } from '../../app/ports.ts';
 import type { JsonValue } from '../../core/json.ts';
 import type { LogDamage } from '../../core/plan/chain.ts';
 import type { LogRow } from '../../core/plan/events.ts';
@@ -123,6 +124,19 @@ export class PlanStore {
 
   setDamage(damage: LogDamage): void {
     this.sql.exec("INSERT OR IGNORE INTO meta (key, value) VALUES ('damage', ?)", JSON.stringify(damage));
+  }
+
+  /** How the plan was closed whose log is damaged; null: it was not. */
+  retirement(): PlanRetirement | null {
+    // Whoever damaged the log may have taken the table away as well.
+    const isThere = this.sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'").toArray().length > 0;
+    const [found] = isThere ? this.sql.exec("SELECT value FROM meta WHERE key = 'retired'").toArray() : [];
+    return found === undefined ? null : (JSON.parse(String(found['value'])) as PlanRetirement);
+  }
+
+  setRetirement(retirement: PlanRetirement): void {
+    this.sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID');
+    this.sql.exec("INSERT OR IGNORE INTO meta (key, value) VALUES ('retired', ?)", JSON.stringify(retirement));
   }
 
   private appendRow(row: LogRow): void {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { GUARDRAIL_SETTINGS, type GuardrailSetting } from '../core/guardrail-settings.ts';
 import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
+import { DEFAULT_SANDBOX, SANDBOX_STRATEGIES } from '../core/sandbox.ts';
 import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { jsonValue, nameReference, nextPageToken, optional } from './schemas.ts';
@@ -70,6 +71,19 @@ export const CONFIG_KEYS = {
     value: z.boolean('must be true or false'),
     scopes: ['org'],
     fallback: false,
+  },
+  'sandbox.strategy': {
+    meaning:
+      "workspace: a plan's changes wait in it until they are applied; none: each write goes to the project's head at once; locked when a plan is made",
+    value: z.enum(SANDBOX_STRATEGIES, `must be one of ${SANDBOX_STRATEGIES.join(', ')}`),
+    scopes: ['org', 'project'],
+    fallback: DEFAULT_SANDBOX.strategy,
+  },
+  'sandbox.checkpoint.enabled': {
+    meaning: 'A checkpoint is recorded with each authorised write of a plan; locked when a plan is made',
+    value: z.boolean('must be true or false'),
+    scopes: ['org', 'project'],
+    fallback: DEFAULT_SANDBOX.checkpointsEnabled,
   },
   'guardrails.audit_max_entries': {
     meaning: 'Newest entries of a plan that plan/guard/audit shows; all are kept in the database and in exports',

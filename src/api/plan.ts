@@ -186,7 +186,7 @@ export const planApply = defineOperation({
 
 export const planCancel = defineOperation({
   name: '_cleveragents/plan/cancel',
-  summary: 'Cancel a plan; its project stays as it is',
+  summary: 'Cancel a plan; its project stays as it is, with what the plan has written there at once under sandbox.strategy none',
   role: 'operator',
   params: z.strictObject({ plan_id: planId, reason: optional(text(2000).meta({ description: 'Why; kept in the log' })) }),
   result: planView,

@@ -131,6 +131,8 @@ export const planView = z
     applied_head: z.string().optional(),
     error: z.object({ first: problem, last: problem }).optional(),
     cancel_reason: z.string().optional(),
+    /** Where writes go to the project at once: what is there, whatever becomes of the plan. `paths` are the first 50 files. */
+    written_at_once: z.object({ writes: z.number(), head: z.string(), files: z.number(), paths: z.array(z.string()) }).optional(),
     /** The kill switch is set: nothing is authorised. */
     halted: z.object({ level: z.enum(HALT_LEVELS), reason: z.string(), by: z.string(), at: timestamp }).optional(),
     /** Position and hash of the newest row of the plan's log. */

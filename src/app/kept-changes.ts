@@ -1,4 +1,7 @@
-/** The work of a plan that stopped before anybody was shown its diff: it lies in the workspace, and readers of the plan are told (design section 7). */
+/**
+ * The work of a plan that stopped before anybody was shown its diff: it lies in the workspace, or is in the project where writes go there at
+ * once, and readers of the plan are told (design section 7).
+ */
 import type { Artifact } from '../a2a/model.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
 import { pendingOf } from './plan-view.ts';
@@ -16,9 +19,9 @@ export async function keptChanges(snapshot: PlanSnapshot, port: Pick<PlanPort, '
   return {
     artifactId: 'changes.diff',
     name: 'changes.diff',
-    description: `What the plan has done so far, not applied: ${count}, +${diff.additions} -${diff.deletions}`,
+    description: `${snapshot.plan.written === undefined ? 'What the plan has done so far, not applied' : 'What the plan has written to its project at once'}: ${count}, +${diff.additions} -${diff.deletions}`,
     parts: [{ kind: 'text', text: diff.patch, mediaType: 'text/x-diff', filename: 'changes.diff' }],
-    metadata: { draft: true },
+    ...(snapshot.plan.written === undefined ? { metadata: { draft: true } } : {}),
   };
 }
 
@@ -26,5 +29,7 @@ function hasStopped({ plan }: PlanSnapshot): boolean {
   if (plan.external !== undefined || plan.artifacts.some(({ artifactId }) => artifactId === 'changes.diff')) return false;
   const pending = pendingOf(plan);
   if (pending.some(({ subject }) => subject.diff !== undefined)) return false;
-  return plan.state === 'errored' || pending.some(({ kind }) => kind === 'limit');
+  return (
+    plan.state === 'errored' || (plan.state === 'cancelled' && plan.written !== undefined) || pending.some(({ kind }) => kind === 'limit')
+  );
 }

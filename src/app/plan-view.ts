@@ -60,6 +60,7 @@ export function planViewOf(snapshot: PlanSnapshot, nowMs: number): PlanView {
     ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
     ...(plan.failure === null ? {} : { error: { first: shownFailure(plan.failure.first), last: shownFailure(plan.failure.last) } }),
     ...(plan.cancelReason === null ? {} : { cancel_reason: maskText(plan.cancelReason) }),
+    ...(plan.written === undefined ? {} : { written_at_once: { ...plan.written, paths: [...plan.written.paths] } }),
     ...haltedOf(plan),
     seq: plan.seq,
     head_hash: plan.headHash,

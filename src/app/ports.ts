@@ -365,8 +365,15 @@ export interface CommitRequest {
   readonly by: string;
 }
 
+export interface CommittedOutcome {
+  readonly status: 'committed';
+  readonly head: string;
+  readonly previous: string;
+  readonly files: number;
+}
+
 export type CommitOutcome =
-  | { readonly status: 'committed'; readonly head: string; readonly previous: string; readonly files: number }
+  | CommittedOutcome
   /** Nothing was written; `head` is what the project holds now. */
   | { readonly status: 'moved'; readonly head: string };
 
@@ -390,6 +397,8 @@ export interface ProjectPort {
   /** The manifest text of a tree (core/workspace), or null when the project does not hold that tree. */
   manifest(tree: string): Promise<string | null>;
   commit(request: CommitRequest): Promise<Result<CommitOutcome, Refusal>>;
+  /** What was committed under an id; null: nothing was. */
+  committed(commitId: string): Promise<CommittedOutcome | null>;
   search(
     tree: string,
     query: string,

@@ -7,6 +7,7 @@ import { AutomationProfile, type ProfileChoice, type ProfileContext, resolveProf
 import type { Refusal } from '../core/refusal.ts';
 import { invalidField } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import type { SandboxSettings } from '../core/sandbox.ts';
 import { invalidDocument } from '../core/schema-issues.ts';
 import type { ProfileVersion } from './ports.ts';
 import type { Services } from './services.ts';
@@ -60,11 +61,8 @@ export async function savingContext(org: string, services: Services): Promise<Pr
   };
 }
 
-/**
- * The sandbox that settings ask for, the narrower scope first. No operation sets these yet: what would write past the workspace does not
- * exist, so the strategy is `workspace` and checkpoints are on, unless a deployment's own tools stored another value.
- */
-export function sandboxOf(...scopes: readonly ReadonlyMap<string, JsonValue>[]): NonNullable<ProfileContext['sandbox']> {
+/** The sandbox that settings ask for, the narrower scope first. A stored value that is none of those that can be set counts as the safe one. */
+export function sandboxOf(...scopes: readonly ReadonlyMap<string, JsonValue>[]): SandboxSettings {
   const setting = (key: string): JsonValue | undefined =>
     scopes.map((scope) => scope.get(key)).find((value) => value !== undefined && value !== null);
   return {

@@ -160,9 +160,9 @@ async function prepare(
   );
   if (!policy.ok) return policy;
   const sessionId = request.sessionId ?? sessionFor(planId, services);
+  const sandbox = sandboxOf(projectConfig, orgConfig);
   const forbidden =
-    safetyIssue(policy.value, sandboxOf(projectConfig, orgConfig), profile.value.name, project.value) ??
-    (await admissionIssue({ org, sessionId }, services));
+    safetyIssue(policy.value, sandbox, profile.value.name, project.value) ?? (await admissionIssue({ org, sessionId }, services));
   if (forbidden !== null && request.ifForbidden !== 'plan') return err(forbidden);
   const session = await enterSession(sessionId, principal, services);
   if (!session.ok) return session;
@@ -183,6 +183,7 @@ async function prepare(
     project: project.value,
     profile: profile.value,
     policy: policy.value,
+    sandbox,
     statistics,
     by: actorOf(principal),
     message: request.message,

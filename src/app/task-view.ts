@@ -123,16 +123,29 @@ function closing(snapshot: PlanSnapshot): string | null {
     case 'applied':
       return [...saidBy(snapshot), ...howItEnded(snapshot)].join('\n') || `Done. Spent ${formatUsd(spentMicroUsd(plan.ledger))}.`;
     case 'errored':
-      return `${plan.failure?.last.message ?? 'The plan failed.'}${plan.terminal ? '' : ' Send guidance, execute it again, or cancel it.'}`;
+      return [
+        plan.failure?.last.message ?? 'The plan failed.',
+        ...whatStays(plan),
+        ...(plan.terminal ? [] : ['Send guidance, execute it again, or cancel it.']),
+      ].join(' ');
     case 'constrained':
       return plan.failure?.last.message ?? 'The plan met a constraint.';
     case 'cancelled':
-      return plan.cancelReason === null ? 'Cancelled.' : `Cancelled: ${plan.cancelReason}`;
+      return [plan.cancelReason === null ? 'Cancelled.' : `Cancelled: ${plan.cancelReason}`, ...whatStays(plan)].join(' ');
     case 'rejected':
       return plan.failure?.last.message ?? 'Rejected.';
     default:
       return null;
   }
+}
+
+/** What was written at once is in the project, whatever becomes of the plan. */
+function whatStays({ written, project }: PlanSnapshot['plan']): readonly string[] {
+  if (written === undefined || project === null) return [];
+  const files = `${written.files} ${written.files === 1 ? 'file' : 'files'}`;
+  return [
+    `What it wrote to ${project.name} at once stays there: ${files}; the head was ${written.head.slice(0, 12)} after its last write.`,
+  ];
 }
 
 /** Texts of the actor that a closing status repeats, so that a client that reads only the status misses nothing. */
@@ -150,6 +163,10 @@ function howItEnded({ plan }: PlanSnapshot): readonly string[] {
   if (plan.project === null || plan.appliedHead === null) return [];
   const spent = formatUsd(spentMicroUsd(plan.ledger));
   const { name } = plan.project;
+  if (plan.written !== undefined)
+    return [
+      `Written to ${name} at once, ${plan.written.files} file(s); its head was ${plan.written.head.slice(0, 12)} then. Spent ${spent}.`,
+    ];
   if (plan.apply?.diff.files.length === 0) return [`Done; nothing in ${name} was changed. Spent ${spent}.`];
   return [`Applied to ${name}; its head is ${plan.appliedHead.slice(0, 12)}. Spent ${spent}.`];
 }
@@ -227,6 +244,9 @@ export function metadataOf(snapshot: PlanSnapshot, above: LeftAbove = {}): JsonO
       ...(plan.step === null ? {} : { current_step: plan.step.id }),
       ...(plan.project === null ? {} : { project: plan.project.name }),
       ...(plan.appliedHead === null ? {} : { applied_head: plan.appliedHead }),
+      ...(plan.written === undefined
+        ? {}
+        : { written_at_once: { writes: plan.written.writes, files: plan.written.files, head: plan.written.head } }),
       ...haltedMember(snapshot),
       audit_head: plan.headHash,
       audit_seq: plan.seq,

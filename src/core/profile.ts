@@ -7,6 +7,7 @@ import type { FieldIssue, Refusal } from './refusal.ts';
 import { invalidField } from './refusal.ts';
 import type { Result } from './result.ts';
 import { err, ok } from './result.ts';
+import type { SandboxSettings } from './sandbox.ts';
 import { invalidDocument, invalidWith } from './schema-issues.ts';
 
 /**
@@ -158,7 +159,7 @@ export interface ProfileContext {
   /** Names that can be extended, for the refusal of one that cannot; absent: the built-in ones. */
   readonly names?: readonly string[];
   /** `sandbox.strategy` and `sandbox.checkpoint.enabled` where the profile is saved; absent: the source's two constraints are not checked. */
-  readonly sandbox?: { readonly strategy: 'workspace' | 'none'; readonly checkpointsEnabled: boolean };
+  readonly sandbox?: SandboxSettings;
 }
 
 export interface ParsedProfile {

@@ -7,19 +7,23 @@ import { StorageUnavailable } from '../app/ports.ts';
 import { encodeBase64 } from '../core/base64.ts';
 import type { Sha256 } from '../core/digest.ts';
 import { exceedsDepth, type JsonObject } from '../core/json.ts';
-import type { Command, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
+import { writesAtOnce } from '../core/plan/at-once.ts';
+import type { Command, DiffInput, PlanOutput, SettleOutcome } from '../core/plan/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type Call, haltOf, type Plan } from '../core/plan/plan.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Result } from '../core/result.ts';
-import { applyChanges, type Change } from '../core/workspace/changes.ts';
+import { applyChanges, type Change, type Changes } from '../core/workspace/changes.ts';
 import { decodeText } from '../core/workspace/text.ts';
+import { EMPTY_TREE } from '../core/workspace/tree.ts';
 import { actorContextOf, resolveStored } from './actor-context.ts';
 import type { Actor } from './actors/actor.ts';
 import { callFactsOf } from './call-facts.ts';
-import { changesOf, type PlanWorkspace } from './plan-workspace.ts';
+import { changesOf, type PlanWorkspace, type WorkspaceView } from './plan-workspace.ts';
+import { putMissingBlobs } from './put-blobs.ts';
 import type { ToolOutcome, WorkspaceReader } from './tools/tool.ts';
 import type { Toolbox } from './tools/toolbox.ts';
+import { writeAtOnce } from './write-at-once.ts';
 
 /** One plan as the loop sees it. `execute` decides and commits before it returns; there is no wait inside it. */
 export interface PlanHost {
@@ -65,8 +69,6 @@ const TURNS_PER_BREATH = 16;
 /** Largest result of a tool that is kept, as JSON. */
 const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
-const MAX_PUT_BATCH_BYTES = 4 * 1024 * 1024;
-
 /**
  * Runs the plan for at most `budgetMs`. Answers until when to leave it alone although it has something to do (a store does not answer,
  * a task fails again and again), or null: its state alone says when it runs again. Never throws.
@@ -103,6 +105,8 @@ function giveUp(host: PlanHost, task: Task): boolean {
   switch (task.kind) {
     case 'perform': {
       const { id: callId, attempt, tool, scope } = task.call;
+      // It may be in the project. Sending it again says so, and does nothing twice.
+      if (task.call.atOnce === true && plan.calls[callId]?.status === 'sent') return false;
       const outcome = failedCall(
         'internal',
         `'${tool}' could not be carried out`,
@@ -195,10 +199,15 @@ function reserved(result: Result<null, Refusal>): Result<null, Refusal> {
 
 async function advance(host: PlanHost, parts: EngineParts, workspace: PlanWorkspace, plan: Plan): Promise<boolean> {
   const isDone = plan.phase === 'execute';
-  const diff = isDone && plan.project !== null && plan.action.apply !== 'none' ? (await workspace.diff(plan)).input : null;
+  const diff = isDone && plan.project !== null && plan.action.apply !== 'none' ? appliedBy(plan, (await workspace.diff(plan)).input) : null;
   const outputs = isDone && plan.project === null ? filesOf(plan, host) : [];
   const head = plan.phase === 'apply' ? ((await parts.project?.head())?.head ?? null) : null;
   return host.execute({ type: 'advance', diff, head, outputs }).ok;
+}
+
+/** What was written at once is in the project: between that and what is to be applied there is no difference. */
+function appliedBy(plan: Plan, diff: DiffInput): DiffInput {
+  return writesAtOnce(plan) ? { ...diff, base: diff.result } : diff;
 }
 
 /** Without a project the files of the workspace are what the plan made. */
@@ -224,15 +233,24 @@ async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWo
     const settled = host.execute({ type: 'settle', callId, attempt, outcome });
     if (settled.ok || settled.error.kind !== 'too_large') return settled.ok;
     // What it did is done and paid for; only what it answered cannot be kept.
-    const reportedUsd = outcome.status === 'unknown' ? undefined : outcome.reportedUsd;
+    const reportedUsd = 'reportedUsd' in outcome ? outcome.reportedUsd : undefined;
     const failure = failedCall('too_large', settled.error.message, call.scope === 'external');
     return host.execute({ type: 'settle', callId, attempt, outcome: { ...failure, reportedUsd } }).ok;
   };
+  if (call.atOnce === true && parts.project !== null) {
+    const prepare = async (view: WorkspaceView): Promise<SettleOutcome> => {
+      const outcome = await callTool(host, parts, view.reader, call);
+      return outcome.status === 'succeeded'
+        ? readSuccess(host, host.plan() ?? plan, call, outcome, (changes) => applyChanges(view.tree, changes))
+        : outcome;
+    };
+    return writeAtOnce({ host, project: parts.project, workspace, call, prepare });
+  }
   if (call.status === 'sent' && !call.idempotent) {
     return settle({ status: 'unknown', reason: `'${call.tool}' was sent and the outcome was lost; it may or may not have happened.` });
   }
   // All that may fail without the tool comes before the mark: a marked call is one that may have happened.
-  const reader = await workspace.reader(plan);
+  const { reader } = await workspace.view(plan);
   if (call.scope === 'external' && call.status === 'authorised') {
     if (!host.execute({ type: 'mark_sent', callId, attempt }).ok) return false;
   }
@@ -240,7 +258,9 @@ async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWo
   if (mayNotBegin(host) && call.scope === 'workspace') return false;
   const outcome = await callTool(host, parts, reader, call);
   const after = host.plan() ?? plan;
-  return settle(outcome.status === 'succeeded' ? await readSuccess(host, workspace, after, call, outcome) : outcome);
+  if (outcome.status !== 'succeeded') return settle(outcome);
+  const base = outcome.writes === undefined ? EMPTY_TREE : await workspace.baseTree(after);
+  return settle(readSuccess(host, after, call, outcome, (changes) => applyChanges(base, new Map([...after.changes, ...changes]))));
 }
 
 function mayNotBegin(host: PlanHost): boolean {
@@ -276,22 +296,27 @@ async function callTool(host: PlanHost, parts: EngineParts, workspace: Workspace
     return { ...outcome, readPaths: call.riskClass === 'read' ? (tool.paths?.(args) ?? []) : [] };
   } catch (cause) {
     // Nothing but reading its files can be repeated without a thought; a call outside is settled like any other that broke off.
-    if (cause instanceof StorageUnavailable && call.scope === 'workspace') throw cause;
+    if (cause instanceof StorageUnavailable && !leavesByTool(call)) throw cause;
     if (signal.reason === HALTED) return stoppedByHalt(call);
-    if (stop.signal.aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, call.scope === 'external');
+    if (stop.signal.aborted) return failedCall('aborted', `'${call.tool}' was stopped before it ended`, leavesByTool(call));
     host.report(`tool ${call.tool} threw`, cause);
-    return failedCall('tool_error', `'${call.tool}' failed unexpectedly`, call.scope === 'external');
+    return failedCall('tool_error', `'${call.tool}' failed unexpectedly`, leavesByTool(call));
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }
 }
 
+/** Whether the tool itself reaches outside. What goes to the project at once is sent after the tool has said what it is. */
+function leavesByTool({ scope, atOnce }: Call): boolean {
+  return scope === 'external' && atOnce !== true;
+}
+
 /** Broken off by the kill switch: what can be repeated is repeated when the plan goes on, of anything else a human says what became of it. */
 function stoppedByHalt(call: Call): Failed | Unknown {
   const reason = `'${call.tool}' was stopped by the kill switch before it ended`;
   if (call.scope === 'external' && !call.idempotent) return { status: 'unknown', reason: `${reason}; it may or may not have happened.` };
-  const failure = failedCall('halted', reason, call.scope === 'external');
+  const failure = failedCall('halted', reason, leavesByTool(call));
   return { ...failure, error: { ...failure.error, transient: true } };
 }
 
@@ -300,9 +325,19 @@ function failedCall(code: string, message: string, dispatched: boolean): Failed 
 }
 
 /** Turns what a tool wants written into changes, and refuses what would not make a tree. */
-async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan, call: Call, outcome: Succeeded): Promise<SettleOutcome> {
+function readSuccess(
+  host: PlanHost,
+  plan: Plan,
+  call: Call,
+  outcome: Succeeded,
+  apply: (changes: Changes) => ReturnType<typeof applyChanges>,
+): SettleOutcome {
+  const failed = (code: string, message: string): Failed => ({
+    ...failedCall(code, message, leavesByTool(call)),
+    reportedUsd: outcome.costUsd,
+  });
   const unkept = resultIssue(outcome.result);
-  if (unkept !== null) return { ...failedCall(unkept.code, unkept.message, call.scope === 'external'), reportedUsd: outcome.costUsd };
+  if (unkept !== null) return failed(unkept.code, unkept.message);
   const blobs = new Map<string, Uint8Array>();
   const changes: [string, Change][] = [];
   for (const write of outcome.writes ?? []) {
@@ -314,15 +349,14 @@ async function readSuccess(host: PlanHost, workspace: PlanWorkspace, plan: Plan,
     blobs.set(blob, write.bytes);
     changes.push([write.path, { kind: 'write', mode: write.mode, blob, sizeBytes: write.bytes.byteLength }]);
   }
-  const merged = changes.length === 0 ? null : applyChanges(await workspace.baseTree(plan), new Map([...plan.changes, ...changes]));
-  if (merged?.ok === false) {
-    return {
-      status: 'failed',
-      error: { code: 'invalid_tree', message: merged.error.message, transient: false },
-      dispatched: call.scope === 'external',
-      reportedUsd: outcome.costUsd,
-    };
-  }
+  // Decided as something else than a write to the project, so it is none.
+  if (changes.length > 0 && call.atOnce !== true && writesAtOnce(plan))
+    return failed(
+      'not_a_write',
+      `'${call.tool}' is no tool that writes files, and this plan has no workspace of its own; its files are not kept`,
+    );
+  const merged = changes.length === 0 ? null : apply(new Map(changes));
+  if (merged?.ok === false) return failed('invalid_tree', merged.error.message);
   return {
     status: 'succeeded',
     result: outcome.result,
@@ -374,11 +408,9 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
       entry: change.kind === 'delete' ? null : { mode: change.mode, blob: change.blob, sizeBytes: change.sizeBytes },
     }),
   );
-  const missing = await parts.project.missingBlobs(entries.flatMap(({ entry }) => (entry === null ? [] : [entry.blob])));
-  for (const batch of batches(missing, host)) {
-    const put = await parts.project.putBlobs(batch);
-    if (!put.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: put.error.message } }).ok;
-  }
+  const digests = entries.flatMap(({ entry }) => (entry === null ? [] : [entry.blob]));
+  const put = await putMissingBlobs(parts.project, digests, (digest) => host.blob(digest));
+  if (!put.ok) return host.execute({ type: 'finish_apply', applyId, outcome: { status: 'failed', reason: put.error.message } }).ok;
   // The plan may have been cancelled or halted while blobs travelled; from the commit on there is no way back.
   if (host.plan()?.apply?.id !== applyId || mayNotBegin(host)) return false;
   const committed = await parts.project.commit({
@@ -400,24 +432,4 @@ async function applyToProject(host: PlanHost, parts: EngineParts, workspace: Pla
         ? { status: 'moved', head: value.head }
         : { status: 'applied', head: value.head, previous: value.previous, files: value.files },
   }).ok;
-}
-
-function* batches(
-  digests: readonly string[],
-  host: PlanHost,
-): Generator<readonly { readonly digest: string; readonly bytes: Uint8Array }[]> {
-  let batch: { digest: string; bytes: Uint8Array }[] = [];
-  let size = 0;
-  for (const digest of digests) {
-    const bytes = host.blob(digest);
-    if (bytes === null) continue;
-    if (size + bytes.byteLength > MAX_PUT_BATCH_BYTES && batch.length > 0) {
-      yield batch;
-      batch = [];
-      size = 0;
-    }
-    batch.push({ digest, bytes });
-    size += bytes.byteLength;
-  }
-  if (batch.length > 0) yield batch;
 }

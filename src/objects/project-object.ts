@@ -1,10 +1,10 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { CommitOutcome, CommitRequest, ProjectHead, ProjectPort } from '../app/ports.ts';
+import type { CommitOutcome, CommitRequest, CommittedOutcome, ProjectHead, ProjectPort } from '../app/ports.ts';
 import { notFound, type Refusal } from '../core/refusal.ts';
 import { err, type Result } from '../core/result.ts';
 import { EMPTY_TREE, treeDigest } from '../core/workspace/tree.ts';
 import { BlobTable, checkBatch } from './project/blob-table.ts';
-import { commitTree, type ProjectTables, readHead } from './project/commit-tree.ts';
+import { commitTree, findCommit, type ProjectTables, readHead } from './project/commit-tree.ts';
 import { createSchema, isCreated, migrateSchema } from './project/schema.ts';
 import { type ProjectSearchOptions, searchTree } from './project/search-tree.ts';
 import { TreeTable } from './project/tree-table.ts';
@@ -70,6 +70,11 @@ export class ProjectObject extends DurableObject implements ProjectPort {
     const tables = this.open();
     if (tables === null) return err(this.unknown());
     return this.ctx.storage.transactionSync(() => commitTree(tables, request, this.now()));
+  }
+
+  async committed(commitId: string): Promise<CommittedOutcome | null> {
+    const tables = this.open();
+    return tables === null ? null : (findCommit(tables.sql, commitId)?.outcome ?? null);
   }
 
   async search(tree: string, query: string, options: ProjectSearchOptions): ReturnType<ProjectPort['search']> {

@@ -24,6 +24,7 @@ export function makeProjects(namespace: DurableObjectNamespace): Projects {
         getBlobs: (digests) => reach('getBlobs', (rpc) => readAll(rpc, digests)),
         manifest: (tree) => reach('manifest', (rpc) => rpc.manifest(tree)),
         commit: (request) => reach('commit', (rpc) => rpc.commit(request)),
+        committed: (commitId) => reach('committed', (rpc) => rpc.committed(commitId)),
         search: (tree, query, options) => reach('search', (rpc) => rpc.search(tree, query, options)),
         history: (limit) => reach('history', (rpc) => rpc.history(limit)),
       };

@@ -41,6 +41,8 @@ describe('config', () => {
     ['guardrails.actor_limits.max_retries_per_failure', 1],
     ['guardrails.required_confirmations', ['delete_file']],
     ['core.automation-profile', 'acme/strict'],
+    ['sandbox.strategy', 'none'],
+    ['sandbox.checkpoint.enabled', false],
   ])('%s can be set, read, listed and removed', async (key, value) => {
     const { fallback, meaning } = CONFIG_KEYS[key];
     const unset = { scope: 'org', project: null, key, value: fallback, is_default: true, meaning };
@@ -68,7 +70,8 @@ describe('config', () => {
     expect(settings.filter(({ is_default: isDefault }) => !isDefault).map(({ key, value }) => [key, value])).toEqual([
       ['core.automation-profile', 'auto'],
     ]);
-    expect(settings.map(({ key }) => key)).toEqual(['core.automation-profile', ...GUARDRAIL_KEYS]);
+    const own = ['core.automation-profile', 'sandbox.strategy', 'sandbox.checkpoint.enabled'];
+    expect(settings.map(({ key }) => key)).toEqual([...own, ...GUARDRAIL_KEYS]);
   });
 
   it.each<[string, unknown, readonly string[]]>([
@@ -77,6 +80,9 @@ describe('config', () => {
     ['core.default-action', 'nothing', ['nothing']],
     ['core.default-project', 'nothing', ['nothing']],
     ['approvals.separate_requester', 'yes', ['true or false']],
+    ['sandbox.strategy', 'None', ['workspace', 'none']],
+    ['sandbox.strategy', false, ['workspace', 'none']],
+    ['sandbox.checkpoint.enabled', 'off', ['true or false']],
   ])('%s does not take %j, and says what it takes', async (key, value, words) => {
     const refusal = await refusedSet(key, value);
     expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'value' }] });
@@ -112,19 +118,14 @@ describe('config', () => {
     expect(await get(key as ConfigKey)).toMatchObject({ is_default: true, value: null });
   });
 
-  it.each([
-    'core.colour',
-    'sandbox.strategy',
-    'sandbox.checkpoint.enabled',
-    'guardrails.step_count',
-    'guardrails.actor_limits',
-    '__proto__',
-    '',
-  ])('refuses the key %j by its field, and names those that exist', async (key) => {
-    const refusal = await refusedSet(key, 'none');
-    expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'key' }] });
-    expect(refusal.message).toContain('core.default-action');
-  });
+  it.each(['core.colour', 'sandbox', 'sandbox.checkpoint', 'guardrails.step_count', 'guardrails.actor_limits', '__proto__', ''])(
+    'refuses the key %j by its field, and names those that exist',
+    async (key) => {
+      const refusal = await refusedSet(key, 'none');
+      expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'key' }] });
+      expect(refusal.message).toContain('core.default-action');
+    },
+  );
 
   it.each<[string, object, string]>([
     ['a project without its name', { scope: 'project' }, 'project'],

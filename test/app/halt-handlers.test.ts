@@ -274,7 +274,7 @@ describe('a plan that would begin', () => {
   });
 
   it('where the project allows no sandbox and the floor requires one is refused, or rejected', async () => {
-    await service.services.config.set('acme', 'org', 'sandbox.strategy', 'none');
+    await admin.call('_cleveragents/config/set', { key: 'sandbox.strategy', value: 'none' });
     await admin.call('_cleveragents/org/policy/set', { policy: { safety: { require_sandbox: true } } });
     expect((await admin.refused('_cleveragents/plan/use', { action_name: 'tidy' })).kind).toBe('invalid_state');
     const sent = await start('s1');

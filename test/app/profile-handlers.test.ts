@@ -138,8 +138,8 @@ describe('profile/add', () => {
   });
 
   it('judges the two constraints by the sandbox of the org', async () => {
-    await service.services.config.set('acme', 'org', 'sandbox.strategy', 'none');
-    await service.services.config.set('acme', 'org', 'sandbox.checkpoint.enabled', false);
+    await admin.call('_cleveragents/config/set', { key: 'sandbox.strategy', value: 'none' });
+    await admin.call('_cleveragents/config/set', { key: 'sandbox.checkpoint.enabled', value: false });
     const { safety } = await add({ name: 'free', extends: 'full-auto' });
     expect(safety).toMatchObject({ require_sandbox: false, require_checkpoints: false, allow_unsafe_tools: true });
     const other = await service.caller('other');

@@ -7,7 +7,7 @@ import { notFound } from '../../src/core/refusal.ts';
 import { err } from '../../src/core/result.ts';
 import { EMPTY_TREE, treeDigest } from '../../src/core/workspace/tree.ts';
 import { BlobTable, checkBatch } from '../../src/objects/project/blob-table.ts';
-import { commitTree, type ProjectTables, readHead } from '../../src/objects/project/commit-tree.ts';
+import { commitTree, findCommit, type ProjectTables, readHead } from '../../src/objects/project/commit-tree.ts';
 import { createSchema, isCreated } from '../../src/objects/project/schema.ts';
 import { searchTree } from '../../src/objects/project/search-tree.ts';
 import { TreeTable } from '../../src/objects/project/tree-table.ts';
@@ -66,6 +66,9 @@ function makePort(sql: SqlStorage, name: string): ProjectPort {
     async commit(request) {
       const tables = open();
       return tables === null ? err(notFound('project', name)) : commitTree(tables, request, now());
+    },
+    async committed(commitId) {
+      return open() === null ? null : (findCommit(sql, commitId)?.outcome ?? null);
     },
     async search(tree, query, options) {
       const tables = open();

@@ -243,10 +243,16 @@ describe('the policy of a plan', () => {
   });
 });
 
+/** As an admin sets it; `scope` is `org` or `project:<name>`. */
+const setting = (scope: string, key: 'sandbox.strategy' | 'sandbox.checkpoint.enabled', value: string | boolean) => {
+  const [, project] = scope.split(':');
+  return admin.call('_cleveragents/config/set', { key, value, ...(project === undefined ? {} : { scope: 'project' as const, project }) });
+};
+
 describe('a sandbox that is required and not there', () => {
   it.each(['org', 'project:web'])('makes no plan: strategy none of %s', async (scope) => {
     const params = await arrange({});
-    await service.services.config.set('acme', scope, 'sandbox.strategy', 'none');
+    await setting(scope, 'sandbox.strategy', 'none');
     await admin.call('_cleveragents/profile/add', { profile: { name: 'boxed', extends: 'auto', require_sandbox: true } });
     const refusal = await admin.refused('_cleveragents/plan/use', { ...params, automation_profile: 'boxed', session_id: 'mine' });
     expect(refusal).toMatchObject({ kind: 'invalid_state', details: { profile: 'boxed', project: 'web', sandbox_strategy: 'none' } });
@@ -257,7 +263,7 @@ describe('a sandbox that is required and not there', () => {
 
   it('is the same when the floor requires it and the profile does not', async () => {
     const params = { ...(await arrange({})), automation_profile: 'full-auto' };
-    await service.services.config.set('acme', 'project:web', 'sandbox.strategy', 'none');
+    await setting('project:web', 'sandbox.strategy', 'none');
     await use(params);
     await admin.call('_cleveragents/org/policy/set', { policy: { safety: { require_sandbox: true } } });
     expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid_state' });
@@ -265,8 +271,8 @@ describe('a sandbox that is required and not there', () => {
 
   it('is a matter of the narrower scope: a project with a workspace has one', async () => {
     const params = await arrange({});
-    await service.services.config.set('acme', 'org', 'sandbox.strategy', 'none');
-    await service.services.config.set('acme', 'project:web', 'sandbox.strategy', 'workspace');
+    await setting('org', 'sandbox.strategy', 'none');
+    await setting('project:web', 'sandbox.strategy', 'workspace');
     await use(params);
     expect(await planCount()).toBe(1);
   });
@@ -275,7 +281,7 @@ describe('a sandbox that is required and not there', () => {
 describe('checkpoints that are required and off', () => {
   it.each(['org', 'project:web'])('make no plan: not enabled in %s', async (scope) => {
     const params = { ...(await arrange({})), automation_profile: 'auto' };
-    await service.services.config.set('acme', scope, 'sandbox.checkpoint.enabled', false);
+    await setting(scope, 'sandbox.checkpoint.enabled', false);
     const refusal = await admin.refused('_cleveragents/plan/use', { ...params, session_id: 'mine' });
     expect(refusal).toMatchObject({ kind: 'invalid_state', details: { profile: 'auto', project: 'web', checkpoints_enabled: false } });
     expect(refusal.kind === 'invalid_state' ? refusal.message : '').toContain('sandbox.checkpoint.enabled false');
@@ -285,7 +291,7 @@ describe('checkpoints that are required and off', () => {
 
   it('make no plan either when the floor requires them and the profile does not', async () => {
     const params = { ...(await arrange({})), automation_profile: 'full-auto' };
-    await service.services.config.set('acme', 'project:web', 'sandbox.checkpoint.enabled', false);
+    await setting('project:web', 'sandbox.checkpoint.enabled', false);
     await use(params);
     await admin.call('_cleveragents/org/policy/set', { policy: { safety: { require_checkpoints: true } } });
     expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid_state' });
@@ -293,8 +299,8 @@ describe('checkpoints that are required and off', () => {
 
   it('are a matter of the narrower scope', async () => {
     const params = { ...(await arrange({})), automation_profile: 'auto' };
-    await service.services.config.set('acme', 'org', 'sandbox.checkpoint.enabled', false);
-    await service.services.config.set('acme', 'project:web', 'sandbox.checkpoint.enabled', true);
+    await setting('org', 'sandbox.checkpoint.enabled', false);
+    await setting('project:web', 'sandbox.checkpoint.enabled', true);
     await use(params);
     expect(await planCount()).toBe(1);
   });

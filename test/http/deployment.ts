@@ -147,6 +147,7 @@ const noProject: ProjectPort = {
   getBlobs: async () => new Map(),
   manifest: async () => null,
   commit: async () => err(notFound('project', 'none')),
+  committed: async () => null,
   search: async () => ({ hits: [], truncated: false }),
   history: async () => [],
 };

@@ -2,11 +2,18 @@
  * Entry of the Worker under test: the product with the test tools, and switches: one that takes D1 away from the plans' objects, and one
  * that breaks the calls between objects.
  */
-import { type BudgetHolder, type BudgetHolders, type Budgets, StorageUnavailable } from '../../src/app/ports.ts';
+import {
+  type BudgetHolder,
+  type BudgetHolders,
+  type Budgets,
+  type CommitOutcome,
+  type CommitRequest,
+  StorageUnavailable,
+} from '../../src/app/ports.ts';
 import { compose } from '../../src/compose.ts';
 import type { Recall, RecallReply } from '../../src/core/budget/protocol.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
-import { err } from '../../src/core/result.ts';
+import { err, type Result } from '../../src/core/result.ts';
 import type { OrgObjectParts } from '../../src/objects/org-object.ts';
 import type { PlanObjectParts } from '../../src/objects/plan-object.ts';
 import type { ProfileBudgetObjectParts } from '../../src/objects/profile-budget-object.ts';
@@ -22,6 +29,11 @@ export const FAULTS = {
   between: new Map<string, (call: BetweenObjects) => BetweenFault | null>(),
   /** Orgs whose plans cannot read what their session and org say. */
   orders: new Set<string>(),
+  /** Stands around the commits of an org's plans to their projects. */
+  commits: new Map<
+    string,
+    (request: CommitRequest, commit: () => Promise<Result<CommitOutcome, Refusal>>) => Promise<Result<CommitOutcome, Refusal>>
+  >(),
   /** Ids of plans that no word from above reaches. */
   deaf: new Set<string>(),
 };
@@ -99,6 +111,16 @@ export class PlanObject extends parts.PlanObject {
     return {
       ...real,
       budgets: disturbedBudgets(real.budgets),
+      projects: {
+        project: (org, name) => {
+          const port = real.projects.project(org, name);
+          const commit = (request: CommitRequest) => {
+            const around = FAULTS.commits.get(org);
+            return around === undefined ? port.commit(request) : around(request, () => port.commit(request));
+          };
+          return { ...port, commit };
+        },
+      },
       halts: {
         current: async (org, sessionId) => {
           if (FAULTS.orders.has(org)) throw new StorageUnavailable('halts.current', new Error('switched off by a test'));

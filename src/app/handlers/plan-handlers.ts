@@ -221,12 +221,12 @@ async function headOf(planId: string, call: CallContext, services: Services): Pr
   return (await services.projects.project(call.principal.org, project.name).head())?.head ?? null;
 }
 
-function keptView({ artifactId, name, description, parts }: Artifact) {
+function keptView({ artifactId, name, description, parts, metadata }: Artifact) {
   return {
     artifact_id: artifactId,
     ...(name === undefined ? {} : { name }),
     ...(description === undefined ? {} : { description }),
-    draft: true,
+    draft: metadata?.['draft'] === true,
     parts: (contentOf(parts) as readonly JsonValue[]).map(partView),
   };
 }

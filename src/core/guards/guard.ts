@@ -85,6 +85,8 @@ export interface GuardRequest {
   readonly hosts?: readonly string[] | null;
   /** Whether the call, as it would run now, changes something outside the plan (a write held back until apply does not). */
   readonly changesOutside: boolean;
+  /** Whether what it writes is in the project as soon as it runs, so that no apply comes after it. Absent: it is not. */
+  readonly appliesAtOnce?: boolean;
 }
 
 /** Amounts that humans granted beyond the limits, cumulative. */

@@ -30,7 +30,8 @@ function isPermitted({ taintedWriteHosts }: GuardPolicy, { effectiveClass, hosts
   return hosts.every((host) => taintedWriteHosts.every(({ entries }) => entries.some((pattern) => matchesHost(pattern, host))));
 }
 
-function whereTo({ hosts }: GuardedCall): string {
+function whereTo({ hosts, appliesAtOnce }: GuardedCall): string {
+  if (appliesAtOnce === true) return 'would be in the project at once';
   if (hosts == null || hosts.length === 0 || !hosts.every(isHostName)) return 'would go to a host that is not known';
   return `would go to ${hosts.slice(0, 5).join(', ')}${hosts.length > 5 ? ` and ${hosts.length - 5} more` : ''}`;
 }

@@ -116,6 +116,7 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
           outcome: row.data.outcome,
           charge: row.data.charge,
           told: row.data.told,
+          written: writtenOf(row.data),
           late: row.data.late,
         },
       );
@@ -220,6 +221,13 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     case 'approval_reminded':
       return null;
   }
+}
+
+/** What is in the project since then. */
+function writtenOf({ written, changes }: EventBodies['call_settled']): JsonObject | undefined {
+  if (written === undefined) return undefined;
+  const { commit_id, head, previous } = written;
+  return { commit_id, head, previous, paths: changes.map(([path]) => path) };
 }
 
 function ofHalt({ level, epoch, session_id }: EventBodies['halt_cleared']): JsonObject {

@@ -4,7 +4,9 @@ import type { GuardChange } from '../guard-revision.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { OrgPolicy } from '../org-policy.ts';
 import type { FieldIssue } from '../refusal.ts';
+import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { CommittedWrite, SentWrite } from './at-once.ts';
 import type { ExternalCommand } from './external/commands.ts';
 import type { ActorRef, DiffSummary, Grant, HaltLevel, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
 import type { Proposal } from './proposal.ts';
@@ -44,6 +46,8 @@ export interface CreateCommand {
   readonly project: ProjectRef | null;
   readonly profile: LockedProfile;
   readonly policy: GuardPolicy;
+  /** Absent: a workspace, and checkpoints. */
+  readonly sandbox?: SandboxSettings;
   readonly statistics: OutcomeStatistics;
   readonly by: ActorRef;
   readonly message: (Omit<PlanMessage, 'parts' | 'at' | 'metadata'> & { readonly parts: JsonValue; readonly metadata?: JsonObject }) | null;
@@ -76,6 +80,8 @@ export type SettleOutcome =
       readonly reportedUsd: unknown;
       readonly taint: string | null;
     }
+  /** The project holds the write that was sent; what the call answers was kept with it. */
+  | ({ readonly status: 'written' } & CommittedWrite)
   | {
       readonly status: 'failed';
       readonly error: { readonly code: string; readonly message: string; readonly transient: boolean };
@@ -83,6 +89,13 @@ export type SettleOutcome =
       readonly reportedUsd: unknown;
     }
   | { readonly status: 'unknown'; readonly reason: string };
+
+/** A write at once before it is recorded: with its answer and its contents as they are. */
+export type WriteToSend = Omit<SentWrite, 'commitId' | 'result' | 'reportedUsd'> & {
+  readonly result: JsonValue;
+  readonly reportedUsd: unknown;
+  readonly blobs: ReadonlyMap<string, Uint8Array>;
+};
 
 export type ApplyOutcome =
   | { readonly status: 'applied'; readonly head: string | null; readonly previous: string | null; readonly files: number }
@@ -120,7 +133,8 @@ export type Command =
       readonly facts: readonly CallFacts[];
     }
   | { readonly type: 'retry_call'; readonly callId: string; readonly facts: CallFacts }
-  | { readonly type: 'mark_sent'; readonly callId: string; readonly attempt: number }
+  /** `write`: what goes to the project at once; again for a head that has moved, while nothing was done yet. */
+  | { readonly type: 'mark_sent'; readonly callId: string; readonly attempt: number; readonly write?: WriteToSend }
   | { readonly type: 'settle'; readonly callId: string; readonly attempt: number; readonly outcome: SettleOutcome }
   | { readonly type: 'finish_apply'; readonly applyId: string; readonly outcome: ApplyOutcome }
   | { readonly type: 'tick' }

@@ -15,7 +15,7 @@ import { clearHalt, haltIssue, haltPlan } from './decide/halt.ts';
 import { applyPlan, cancelPlan, createDigest, createPlan, executePlan, finishApply } from './decide/lifecycle.ts';
 import { takeMessage } from './decide/message.ts';
 import { propose } from './decide/propose.ts';
-import { settleCall } from './decide/settle.ts';
+import { asJson, settleCall } from './decide/settle.ts';
 import { extendApproval, tick } from './decide/tick.ts';
 import type { LogRow } from './events.ts';
 import type { ExternalAnswer, ExternalCommand } from './external/commands.ts';
@@ -108,7 +108,7 @@ function run(work: Work, command: Exclude<Command, CreateCommand | ExternalComma
     case 'retry_call':
       return retryCall(work, command.callId);
     case 'mark_sent':
-      return markSent(work, command.callId, command.attempt);
+      return markSent(work, command);
     case 'settle':
       return settleCall(work, command.callId, command.attempt, command.outcome);
     case 'finish_apply':
@@ -152,12 +152,27 @@ function retryCall(work: Work, callId: string): Result<null, Refusal> {
   return ok(null);
 }
 
-/** The marker before an effect outside: once, and only for a live plan. */
-function markSent(work: Work, callId: string, attempt: number): Result<null, Refusal> {
+/**
+ * The marker before an effect outside: once, and only for a live plan. A write at once is marked with all that is sent, and anew for
+ * another head, after the project has said that nothing was done for the one before.
+ */
+function markSent(work: Work, { callId, attempt, write }: Extract<Command, { type: 'mark_sent' }>): Result<null, Refusal> {
   const plan = work.plan();
   const call = plan.calls[callId];
-  if (plan.terminal || call?.status !== 'authorised' || call.attempt !== attempt)
+  const atOnce = call?.atOnce === true;
+  const isDue = call?.status === 'authorised' || (atOnce && call?.status === 'sent');
+  if (plan.terminal || call === undefined || !isDue || call.attempt !== attempt || atOnce !== (write !== undefined))
     return err(invalidState(`call ${callId} may not be sent`));
-  work.emit('call_sent', SYSTEM, { call_id: callId, attempt });
+  if (write === undefined) {
+    work.emit('call_sent', SYSTEM, { call_id: callId, attempt });
+    return ok(null);
+  }
+  const { head, changes, before, taint, reportedUsd, result, blobs } = write;
+  for (const bytes of blobs.values()) work.storeBytes(bytes);
+  work.emit('call_sent', SYSTEM, {
+    call_id: callId,
+    attempt,
+    write: { commit_id: call.idempotencyKey, head, changes, before, result: work.store(result), reported: asJson(reportedUsd), taint },
+  });
   return ok(null);
 }

@@ -7,8 +7,10 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { SettleMark } from '../ledger.ts';
 import type { OrgPolicy } from '../org-policy.ts';
 import type { ThresholdName } from '../profile.ts';
+import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
 import type { EventAbout } from './about.ts';
+import type { PathChange } from './at-once.ts';
 import type { ExternalOutcome } from './external/external.ts';
 import type {
   ActorRef,
@@ -47,6 +49,8 @@ export interface EventBodies {
     readonly profile: LockedProfile;
     readonly policy: GuardPolicy;
     readonly policy_digest: string;
+    /** Absent: a workspace, and checkpoints. */
+    readonly sandbox?: SandboxSettings;
     readonly statistics: OutcomeStatistics;
     readonly requester: ActorRef;
     readonly create_digest: string;
@@ -93,7 +97,20 @@ export interface EventBodies {
     readonly step?: Step;
     readonly cursor?: JsonValue;
   };
-  call_sent: { readonly call_id: string; readonly attempt: number };
+  /** `write`: all of what is sent to the project at once. Another one for the same attempt: the head had moved, and nothing was done before. */
+  call_sent: {
+    readonly call_id: string;
+    readonly attempt: number;
+    readonly write?: {
+      readonly commit_id: string;
+      readonly head: string;
+      readonly changes: readonly PathChange[];
+      readonly before: readonly PathChange[];
+      readonly result: Stored;
+      readonly reported: JsonValue;
+      readonly taint: string | null;
+    };
+  };
   call_settled: {
     readonly call_id: string;
     readonly attempt: number;
@@ -106,6 +123,13 @@ export interface EventBodies {
     readonly changes: readonly (readonly [string, Change])[];
     readonly read_paths: readonly string[];
     readonly taint: string | null;
+    /** The project holds `changes` already: they were written at once. */
+    readonly written?: {
+      readonly commit_id: string;
+      readonly head: string;
+      readonly previous: string;
+      readonly before: readonly PathChange[];
+    };
     /** The plan was no longer live, or the authorisation had expired: only the cost counts. */
     readonly late?: true;
     /** What an executor outside said of it. */

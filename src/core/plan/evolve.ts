@@ -6,6 +6,8 @@ import { type Day, dayOfInstant } from '../budget/window.ts';
 import { canonicalJson } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
+import { DEFAULT_SANDBOX } from '../sandbox.ts';
+import { withWrite } from './at-once.ts';
 import type { Charge, EventBodies, LogRow, Move } from './events.ts';
 import { checkRecorded, countCall, imported, openedOutside, settledOutside } from './external/evolve.ts';
 import {
@@ -50,6 +52,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     policyDigest: data.policy_digest,
     guards: { revision: 1, locked: null, own: {} },
     halts: [],
+    sandbox: data.sandbox ?? DEFAULT_SANDBOX,
     statistics: data.statistics,
     requester: data.requester,
     createDigest: data.create_digest,
@@ -111,7 +114,7 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'call_decided':
       return callDecided(plan, row.data, row);
     case 'call_sent':
-      return withCall(plan, row.data.call_id, (call) => ({ ...call, status: 'sent' }));
+      return callSent(plan, row.data);
     case 'call_settled':
       return callSettled(plan, row.data, dayOfInstant(row.at));
     case 'message_said':
@@ -314,6 +317,21 @@ function callNumber(id: string): number {
   return Number(id.slice(1));
 }
 
+function callSent(plan: Plan, { call_id: id, write }: Body<'call_sent'>): Plan {
+  return withCall(plan, id, (call) => {
+    if (write === undefined) return { ...call, status: 'sent' };
+    const { commit_id: commitId, head, changes, before, result, reported: reportedUsd, taint } = write;
+    return { ...call, status: 'sent', write: { commitId, head, changes, before, result, reportedUsd, taint } };
+  });
+}
+
+/** What the project holds is there, also where the plan had ended before it was known. */
+function withChanges(plan: Plan, { changes, written }: Body<'call_settled'>): Plan {
+  if (changes.length === 0) return plan;
+  const next = { ...plan, changes: [...new Map([...plan.changes, ...changes])] };
+  return written === undefined ? next : { ...next, writtenAtOnce: withWrite(plan.writtenAtOnce, written) };
+}
+
 function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
   const { charge } = data;
   let next = plan;
@@ -324,16 +342,13 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
   }
   if (data.late === true) {
     // Closed, so that the same result cannot be counted twice; nothing else of it counts.
-    return withCall(next, data.call_id, (call) =>
-      call.attempt === data.attempt ? settledOutside({ ...call, status: data.outcome }, data) : call,
+    return withCall(withChanges(next, data), data.call_id, (call) =>
+      call.attempt === data.attempt ? settledOutside({ ...withoutWrite(call), status: data.outcome }, data) : call,
     );
   }
-  const changes = new Map(next.changes);
-  for (const [path, change] of data.changes) changes.set(path, change);
   return withCall(
     {
-      ...next,
-      changes: [...changes],
+      ...withChanges(next, data),
       readPaths: data.read_paths.length === 0 ? next.readPaths : [...new Set([...next.readPaths, ...data.read_paths])],
       readHosts: hostsAfter(next, data),
       tainted: next.tainted || data.taint !== null,
@@ -342,7 +357,7 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
     (call) =>
       settledOutside(
         {
-          ...call,
+          ...withoutWrite(call),
           status: data.outcome,
           result: data.result,
           error: data.error,
@@ -354,6 +369,11 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
         data,
       ),
   );
+}
+
+/** Its outcome is known: what was sent is done, or will not be. */
+function withoutWrite({ write: _sent, ...call }: Call): Call {
+  return call;
 }
 
 /** A host that was read from once is familiar; one that was only written to is not. */

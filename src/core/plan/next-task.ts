@@ -20,6 +20,9 @@ export function nextTask(plan: Plan, nowMs: number): NextTask {
   if (plan.terminal) {
     // Found sent after the end, so whoever waited for the outcome is gone: its reservation is closed.
     const isOpen = Object.values(plan.calls).some((call) => call.status === 'sent');
+    // Whether a write is in the project can still be asked, and the plan has to say so truly.
+    const written = Object.values(plan.calls).find((call) => call.status === 'sent' && call.write !== undefined);
+    if (written !== undefined) return { kind: 'perform', call: written };
     return isOpen ? { kind: 'tick' } : { kind: 'sleep', atMs: null };
   }
   const pending = pendingApprovals(plan);

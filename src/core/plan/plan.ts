@@ -5,8 +5,10 @@ import type { GuardPolicy, Guardrails } from '../guard-policy.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { PlanLedger } from '../ledger.ts';
 import type { AutomationProfile, ProfileLevel, ThresholdName } from '../profile.ts';
+import type { SandboxSettings } from '../sandbox.ts';
 import type { RiskClass } from '../tool.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { SentWrite, WrittenAtOnce } from './at-once.ts';
 import type { ExternalCall, ExternalState } from './external/external.ts';
 import type { DecisionType, StepResult } from './proposal.ts';
 
@@ -119,6 +121,10 @@ export interface Call {
   readonly guard?: string | null;
   /** Of a call that an executor outside asked for. */
   readonly external?: ExternalCall;
+  /** What it writes goes to the project at once (at-once.ts). */
+  readonly atOnce?: true;
+  /** The write that was sent, until its outcome is known. */
+  readonly write?: SentWrite;
 }
 
 /** The step the plan is in: what was proposed last and how far it is. Only calls and questions in Execute count as steps. */
@@ -269,6 +275,8 @@ export interface Plan {
   readonly halts: readonly HaltWord[];
   /** What was heard of sessions that the plan has left: nothing of it holds, and none of it is older than what comes late when it is back. */
   readonly leftHalts?: readonly { readonly sessionId: string; readonly word: HaltWord }[];
+  /** Locked when the plan was made. */
+  readonly sandbox: SandboxSettings;
   readonly statistics: OutcomeStatistics;
   readonly requester: ActorRef;
   readonly createDigest: string;
@@ -311,6 +319,8 @@ export interface Plan {
   readonly messages: readonly PlanMessage[];
   readonly artifacts: readonly PlanArtifact[];
   readonly changes: readonly (readonly [string, Change])[];
+  /** Present once something went to the project at once; `changes` are then what is written there. */
+  readonly writtenAtOnce?: WrittenAtOnce;
   readonly readPaths: readonly string[];
   /** Hosts outside from which the plan has read. */
   readonly readHosts: readonly string[];

@@ -1,5 +1,6 @@
 /** What leaves a plan: its state with the stored values that a reader needs, and the updates that followers get. */
 import type { JsonValue } from '../json.ts';
+import type { WrittenAtOnce } from './at-once.ts';
 import type { LogRow } from './events.ts';
 import type { Plan, PlanArtifact, PlanMessage, Stored } from './plan.ts';
 import { pendingApprovals } from './plan.ts';
@@ -10,7 +11,24 @@ export interface PlanSnapshot {
   readonly values: Readonly<Record<string, JsonValue>>;
 }
 
-export type PublicPlan = Omit<Plan, 'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'readHosts' | 'guidance' | 'input'>;
+export type PublicPlan = Omit<
+  Plan,
+  'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'readHosts' | 'guidance' | 'input' | 'writtenAtOnce'
+> & {
+  /** What is in the project already, where writes go there at once. */
+  readonly written?: WrittenSummary;
+};
+
+export interface WrittenSummary {
+  readonly writes: number;
+  /** The project's head after the newest of them. */
+  readonly head: string;
+  readonly files: number;
+  /** The first of the files. */
+  readonly paths: readonly string[];
+}
+
+const MAX_SHOWN_PATHS = 50;
 
 export type PlanUpdate =
   /** State, phase, what is pending, or something the plan said. `snapshot` has no history and no artifacts. */
@@ -44,8 +62,10 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
     readHosts: _hosts,
     guidance: _guidance,
     input: _input,
-    ...rest
+    writtenAtOnce,
+    ...kept
   } = plan;
+  const rest: PublicPlan = writtenAtOnce === undefined ? kept : { ...kept, written: summaryOf(writtenAtOnce) };
   const shown =
     options.light === true
       ? {
@@ -62,6 +82,10 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
     ...shown.approvals.flatMap(storedOf),
   ];
   return { plan: shown, values: valuesOf(stored, load) };
+}
+
+function summaryOf({ writes, head, before }: WrittenAtOnce): WrittenSummary {
+  return { writes, head, files: before.length, paths: before.slice(0, MAX_SHOWN_PATHS).map(([path]) => path) };
 }
 
 export function valuesOf(stored: readonly Stored[], load: (digest: string) => JsonValue): Readonly<Record<string, JsonValue>> {

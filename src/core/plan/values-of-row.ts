@@ -1,3 +1,4 @@
+import type { PathChange } from './at-once.ts';
 import type { LogRow } from './events.ts';
 import type { Approval, Call, DiffSummary, PlanMessage, Stored } from './plan.ts';
 
@@ -14,7 +15,9 @@ export function valuesOfRow(row: LogRow): readonly string[] {
     case 'call_decided':
       return digests(ofCall(row.data.call));
     case 'call_settled':
-      return [...digests([row.data.result]), ...row.data.changes.flatMap(([, change]) => (change.kind === 'write' ? [change.blob] : []))];
+      return [...digests([row.data.result]), ...ofChanges(row.data.changes)];
+    case 'call_sent':
+      return row.data.write === undefined ? [] : [...digests([row.data.write.result]), ...ofChanges(row.data.write.changes)];
     case 'message_said':
     case 'message_received':
       return digests(ofMessage(row.data.message));
@@ -26,7 +29,6 @@ export function valuesOfRow(row: LogRow): readonly string[] {
       return digests([row.data.trail]);
     case 'plan_rejected':
     case 'decision_made':
-    case 'call_sent':
     case 'strategy_completed':
     case 'execution_completed':
     case 'plan_failed':
@@ -54,6 +56,9 @@ export function valuesOfRow(row: LogRow): readonly string[] {
 
 const digests = (values: readonly (Stored | null | undefined)[]): readonly string[] =>
   values.flatMap((value) => (value !== null && value !== undefined && 'blob' in value ? [value.blob] : []));
+
+const ofChanges = (changes: readonly PathChange[]): readonly string[] =>
+  changes.flatMap(([, change]) => (change.kind === 'write' ? [change.blob] : []));
 
 const ofMessage = (message: PlanMessage | null): readonly (Stored | undefined)[] =>
   message === null ? [] : [message.parts, message.metadata];

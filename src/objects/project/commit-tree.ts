@@ -1,4 +1,4 @@
-import type { CommitOutcome, CommitRequest, ProjectHead, TreeChange } from '../../app/ports.ts';
+import type { CommitOutcome, CommitRequest, CommittedOutcome, ProjectHead, TreeChange } from '../../app/ports.ts';
 import { digestOf } from '../../core/digest.ts';
 import { type FieldIssue, invalidField, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
@@ -71,7 +71,11 @@ export function readHead(sql: SqlStorage): ProjectHead {
   };
 }
 
-function findCommit(sql: SqlStorage, commitId: string): { readonly outcome: CommitOutcome; readonly request: string | null } | null {
+/** What was committed under an id, and what was asked then; null: nothing was. */
+export function findCommit(
+  sql: SqlStorage,
+  commitId: string,
+): { readonly outcome: CommittedOutcome; readonly request: string | null } | null {
   const [row] = sql.exec('SELECT head, previous, files, request FROM commits JOIN history USING (n) WHERE id = ?', commitId).toArray();
   if (row === undefined) return null;
   return {

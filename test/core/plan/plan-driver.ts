@@ -20,6 +20,7 @@ import type {
   CreateCommand,
   DiffInput,
   SettleOutcome,
+  WriteToSend,
 } from '../../../src/core/plan/commands.ts';
 import { decide } from '../../../src/core/plan/decide.ts';
 import type { EventType, LogRow } from '../../../src/core/plan/events.ts';
@@ -30,6 +31,7 @@ import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
 import type { Result } from '../../../src/core/result.ts';
+import type { SandboxSettings } from '../../../src/core/sandbox.ts';
 import { makeToolCatalogue, type RiskClass, type ToolCatalogue, type ToolSpec } from '../../../src/core/tool.ts';
 
 export const sha256: Sha256 = (data) => createHash('sha256').update(data).digest('hex');
@@ -96,6 +98,7 @@ export interface PlanOptions {
   readonly project?: ProjectRef | null;
   readonly rejection?: string;
   readonly input?: string;
+  readonly sandbox?: SandboxSettings;
 }
 
 export const PROJECT: ProjectRef = { name: 'site', base: 'b'.repeat(64), protectedPaths: [] };
@@ -124,6 +127,7 @@ export function createCommand(options: PlanOptions = {}): CreateCommand {
     input,
     project,
     profile: { name: profile.name, level: 'plan', document: profile, digest: digestOf(sha256, profile) },
+    ...(options.sandbox === undefined ? {} : { sandbox: options.sandbox }),
     policy: combinePolicies([
       ...(orgFloor === undefined ? [] : [{ origin: 'org' as const, guardrails: orgFloor }]),
       { origin: 'profile', profile },
@@ -197,6 +201,21 @@ export const diffOf = (plan: Plan, text = JSON.stringify(plan.changes)): DiffInp
 
 const written = (path: string): SettleOutcome =>
   succeeded({ changes: [[path, { kind: 'write', mode: '100644', blob: sha256(path), sizeBytes: 1 }]] });
+
+/** What a tool wants written, for the head that the plan saw last. */
+export function writeOf(outcome: Extract<SettleOutcome, { status: 'succeeded' }>, plan: Plan): WriteToSend {
+  const { changes, blobs, result, reportedUsd, taint } = outcome;
+  const before = changes.map(([path]) => [path, { kind: 'delete' }] as const);
+  return { head: plan.writtenAtOnce?.head ?? plan.project?.base ?? '', changes, before, blobs, result, reportedUsd, taint };
+}
+
+/** The project has taken the write that was sent. */
+export function takenBy(plan: Plan, callId: string): SettleOutcome {
+  const write = plan.calls[callId]?.write;
+  if (write === undefined) throw new Error(`nothing was sent by ${callId}`);
+  const { head: previous, changes, before } = write;
+  return { status: 'written', previous, head: sha256(`${previous} ${JSON.stringify(changes)}`), changes, before };
+}
 
 export class PlanDriver {
   current: Plan | null = null;
@@ -400,12 +419,27 @@ export class PlanDriver {
   }
 
   private perform(open: Call): boolean {
+    if (open.atOnce === true) return this.performAtOnce(open);
     if (open.scope === 'external' && open.status === 'authorised') this.must({ type: 'mark_sent', callId: open.id, attempt: open.attempt });
     const outcome = this.script.outcome === undefined ? written(`${open.id}.txt`) : this.script.outcome(open, this.plan);
     this.performed.push({ id: open.id, tool: open.tool, attempt: open.attempt, arguments: open.arguments });
     this.nowMs += this.callMs;
     if (outcome === null) return false;
     this.must({ type: 'settle', callId: open.id, attempt: open.attempt, outcome });
+    return true;
+  }
+
+  /** The tool says what it writes, that is recorded and sent, and the project has it. */
+  private performAtOnce(open: Call): boolean {
+    const outcome = this.script.outcome === undefined ? written(`${open.id}.txt`) : this.script.outcome(open, this.plan);
+    if (outcome === null) return false;
+    const isWrite = outcome.status === 'succeeded' && outcome.changes.length > 0;
+    if (open.status === 'authorised' && isWrite) {
+      this.must({ type: 'mark_sent', callId: open.id, attempt: open.attempt, write: writeOf(outcome, this.plan) });
+    }
+    this.performed.push({ id: open.id, tool: open.tool, attempt: open.attempt, arguments: open.arguments });
+    this.nowMs += this.callMs;
+    this.must({ type: 'settle', callId: open.id, attempt: open.attempt, outcome: isWrite ? takenBy(this.plan, open.id) : outcome });
     return true;
   }
 

@@ -8,7 +8,8 @@ import { GUARD_LISTS, type GuardChange } from '../../../src/core/guard-revision.
 import type { OrgPolicy } from '../../../src/core/org-policy.ts';
 import type { Answer, ApplyOutcome, Caller, Command, SettleOutcome } from '../../../src/core/plan/commands.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
-import { type Grant, type HaltLevel, haltOf } from '../../../src/core/plan/plan.ts';
+import { type Call, type Grant, type HaltLevel, haltOf } from '../../../src/core/plan/plan.ts';
+import { DEFAULT_SANDBOX } from '../../../src/core/sandbox.ts';
 import {
   AGENT,
   ASKER,
@@ -24,6 +25,8 @@ import {
   profileOf,
   proposalOf,
   succeeded,
+  takenBy,
+  writeOf,
 } from './plan-driver.ts';
 
 export interface History {
@@ -316,12 +319,15 @@ const profile = fc.oneof(
   },
 );
 
+const MADE = { kind: 'write', mode: '100644', blob: 'a'.repeat(64), sizeBytes: 1 } as const;
+
 export const history: fc.Arbitrary<History> = fc.record({
   options: fc.record({
     profile,
     guardrails,
     orgFloor: fc.constantFrom({}, {}, {}, {}, { tool_budget: 0.4 }, { max_wall_clock_seconds: 90 }, { tool_denylist: ['pay.*'] }),
     apply: fc.constantFrom('project' as const, 'project' as const, 'none' as const),
+    sandbox: fc.constantFrom(DEFAULT_SANDBOX, DEFAULT_SANDBOX, DEFAULT_SANDBOX, { ...DEFAULT_SANDBOX, strategy: 'none' as const }),
   }),
   separateRequester: fc.boolean(),
   requireDigest: fc.boolean(),
@@ -447,11 +453,22 @@ export function commandOf(driver: PlanDriver, { separateRequester, requireDigest
         return { type: 'finish_apply', applyId: plan.apply?.id ?? '', outcome: turn.applied };
       case 'perform': {
         const { id: callId, attempt, scope, status } = task.call;
+        if (task.call.atOnce === true) return atOnceOf(turn, task.call);
         return scope === 'external' && status === 'authorised'
           ? { type: 'mark_sent', callId, attempt }
           : { type: 'settle', callId, attempt, outcome: turn.outcome };
       }
     }
+  }
+
+  /** A write at once is recorded, at times made anew for another head, and taken by the project or not. */
+  function atOnceOf({ outcome: ended, dice }: Extract<Op, { op: 'turn' }>, { id: callId, attempt, status }: Call): Command {
+    const settle = (as: SettleOutcome): Command => ({ type: 'settle', callId, attempt, outcome: as });
+    if (ended.status !== 'succeeded') return settle(ended);
+    const changes = ended.changes.length > 0 ? ended.changes : ([['made.txt', MADE]] as const);
+    const isDue = status === 'authorised' || (dice < 2 && !plan.terminal);
+    if (isDue && dice < 10) return { type: 'mark_sent', callId, attempt, write: writeOf({ ...ended, changes }, plan) };
+    return settle(status === 'sent' ? takenBy(plan, callId) : { ...ended, changes: [] });
   }
 
   /** Questions are answered, everything else is decided. */

@@ -80,6 +80,7 @@ export class Witness {
   private granted = 0;
   private retriesGranted = 0;
   private ended = false;
+  private writes = 0;
   private seen = 0;
   private used = 0;
   /** The policy under which each approval was asked, and the one that nothing may loosen. */
@@ -186,9 +187,20 @@ export class Witness {
       case 'call_sent':
         expect(halted, 'sent while it is halted').toBe(false);
         expect(this.held.has(`${row.data.call_id}.${row.data.attempt}`), 'sent without an authorisation').toBe(true);
+        expect(row.data.write !== undefined).toBe(before?.calls[row.data.call_id]?.atOnce === true);
         break;
       case 'call_settled': {
-        const { call_id: id, attempt, outcome, charge } = row.data;
+        const { call_id: id, attempt, outcome, charge, changes, written } = row.data;
+        const sent = before?.calls[id]?.write;
+        // What a plan without a sandbox says that it changed is what it recorded before it was sent, and the project then had.
+        if (before?.calls[id]?.atOnce === true) {
+          expect(written !== undefined, `${id} changes what it did not write`).toBe(changes.length > 0);
+          if (written !== undefined) {
+            expect(written.commit_id).toBe(sent?.commitId);
+            expect(changes).toEqual(sent?.changes);
+            this.writes += 1;
+          }
+        } else expect(written).toBeUndefined();
         const key = `${id}.${attempt}`;
         if (outcome === 'succeeded' || charge !== null) expect(this.allowed.has(key), `${key} ran without a decision`).toBe(true);
         if (outcome === 'refused') {
@@ -231,6 +243,7 @@ export class Witness {
       // What was never sent gives its money back with the end.
       for (const call of Object.values(this.mirror.calls)) if (call.status === 'authorised') this.held.delete(`${call.id}.${call.attempt}`);
     }
+    hold((this.mirror.writtenAtOnce?.writes ?? 0) === this.writes, 'the account of what was written is wrong');
     this.money(this.mirror, row.type === 'call_decided' && row.data.allowed ? row.data.call.id : null);
   }
 

@@ -109,7 +109,10 @@ export function enterApply(work: Work, diff: DiffSummary): void {
       via: 'empty_diff',
       threshold: plan.policy.thresholds.select_tool,
       confidence: null,
-      reason: 'The plan changed nothing, so there is nothing to approve.',
+      reason:
+        plan.writtenAtOnce === undefined
+          ? 'The plan changed nothing, so there is nothing to approve.'
+          : 'Every change was written to the project at once, each by its own decision, so there is nothing left to apply.',
       subject_digest: diff.digest,
       policy_digest: plan.policyDigest,
       diff,
@@ -144,6 +147,7 @@ export function report(work: Work, diff: DiffSummary | null) {
       .filter((each) => each.decided !== null)
       .map(({ id, kind, status, gate, guard, decided }) => ({ id, kind, status, gate, guard, by: decided?.by.id ?? null })),
     files: diff === null ? [] : diff.files.map(({ path, status, additions, deletions }) => ({ path, status, additions, deletions })),
+    ...(plan.writtenAtOnce === undefined ? {} : { written_at_once: { writes: plan.writtenAtOnce.writes, head: plan.writtenAtOnce.head } }),
     audit_head: plan.headHash,
   };
 }

@@ -8,7 +8,8 @@ import type { GuardFacts, GuardVerdict, UpperRefusal } from '../../guards/guard.
 import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
 import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
 import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
-import { isWriteClass } from '../../tool.ts';
+import { isWriteClass, riskierOf } from '../../tool.ts';
+import { writesAtOnce } from '../at-once.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
 import { isExternal } from '../external/external.ts';
@@ -211,6 +212,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null, mayR
           protectedPaths: call.protectedPaths,
           hosts: call.hosts ?? null,
           changesOutside: call.scope === 'external' && isWriteClass(call.riskClass),
+          appliesAtOnce: call.atOnce === true,
         },
         {
           ...facts,
@@ -231,9 +233,18 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null, mayR
     if (issues.length > 0 && report.guard !== 'tool') {
       return {
         call,
-        report: refusedFor(report, `Invalid arguments: ${issues.map((issue) => `${issue.field}: ${issue.message}`).join('; ')}`),
+        report: refusedFor(report, {
+          guard: 'arguments',
+          eventType: 'tool_blocked',
+          reason: `Invalid arguments: ${issues.map((issue) => `${issue.field}: ${issue.message}`).join('; ')}`,
+        }),
         kind: 'refused',
       };
+    }
+    if (call.atOnce === true && plan.phase === 'strategize') {
+      // The strategy is not agreed on yet, and nothing would stand between this call and the project.
+      const reason = `Tool '${call.named}' would write to the project while the strategy is made. Remediation: write in Execute, or use sandbox.strategy workspace.`;
+      return { call, report: refusedFor(report, { guard: 'sandbox', eventType: 'sandbox_blocked', reason }), kind: 'refused' };
     }
     if (report.allowed) {
       callsInStep += 1;
@@ -289,7 +300,10 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
   const spec = catalogue.find(proposed.tool)?.spec ?? null;
   const declared = parseCostUsd(proposed.declaredCostUsd ?? 0);
   const estimateMicroUsd = addMicroUsd(spec?.priceMicroUsd ?? 0, declared.ok ? declared.value : 0);
-  const riskClass = spec?.riskClass ?? 'external_write';
+  // Without a sandbox it leaves the plan, and the project's history takes it back.
+  const atOnce = spec?.scope === 'workspace' && isWriteClass(spec.riskClass) && writesAtOnce(plan);
+  const ownClass = spec?.riskClass ?? 'external_write';
+  const riskClass = atOnce ? riskierOf(ownClass, 'external_write_revertible') : ownClass;
   const argumentsDigest = digestOf(sha256, proposed.arguments);
   const id = `c${plan.nextCall + index}`;
   const known: CallFacts = facts ?? { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
@@ -308,8 +322,9 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
       step: step.number,
     }),
     riskClass,
-    scope: spec?.scope ?? 'external',
-    idempotent: spec?.idempotent ?? false,
+    scope: atOnce ? 'external' : (spec?.scope ?? 'external'),
+    idempotent: atOnce || (spec?.idempotent ?? false),
+    ...(atOnce ? { atOnce: true as const } : {}),
     estimateMicroUsd,
     confidence: callConfidence(plan, riskClass, proposed, known),
     status: 'asked',
@@ -349,24 +364,11 @@ function gateVerdict(plan: Plan, gate: 'edit_code' | 'execute_command', call: Ca
   };
 }
 
-function refusedFor(report: GuardReport, reason: string): GuardReport {
-  const verdict: GuardVerdict = {
-    guard: 'arguments',
-    eventType: 'tool_blocked',
-    allowed: false,
-    reason,
-    requiresApproval: false,
-    approval: 'none',
-  };
-  return {
-    ...report,
-    allowed: false,
-    first: verdict,
-    eventType: 'tool_blocked',
-    guard: 'arguments',
-    approval: 'none',
-    verdicts: [verdict, ...report.verdicts],
-  };
+/** The report of a call that is refused for good by something that is no guard of the policy. */
+function refusedFor(report: GuardReport, why: Pick<GuardVerdict, 'guard' | 'eventType' | 'reason'>): GuardReport {
+  const verdict: GuardVerdict = { ...why, allowed: false, requiresApproval: false, approval: 'none' };
+  const { guard, eventType } = why;
+  return { ...report, allowed: false, first: verdict, eventType, guard, approval: 'none', verdicts: [verdict, ...report.verdicts] };
 }
 
 /**

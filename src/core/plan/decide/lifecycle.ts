@@ -4,6 +4,7 @@ import type { ThresholdName } from '../../profile.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
+import { DEFAULT_SANDBOX, type SandboxSettings } from '../../sandbox.ts';
 import type { Caller, Command, CreateCommand } from '../commands.ts';
 import { type Approval, type Plan, type PlanMessage, pendingApprovals, type Stored } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
@@ -27,6 +28,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
     profile: command.profile,
     policy: command.policy,
     policy_digest: digestOf(sha256, command.policy),
+    ...(command.sandbox === undefined ? {} : { sandbox: command.sandbox }),
     statistics: command.statistics,
     requester: command.by,
     create_digest: createDigest(work, command),
@@ -66,6 +68,9 @@ function storedMessage(work: Work, { metadata, ...message }: NonNullable<CreateC
   };
 }
 
+const isDefault = ({ strategy, checkpointsEnabled }: SandboxSettings): boolean =>
+  strategy === DEFAULT_SANDBOX.strategy && checkpointsEnabled === DEFAULT_SANDBOX.checkpointsEnabled;
+
 /** What makes two creations the same: everything that came in, but not when. */
 export function createDigest(work: Work, command: CreateCommand): string {
   return digestOf(work.context.sha256, {
@@ -76,6 +81,7 @@ export function createDigest(work: Work, command: CreateCommand): string {
     project: command.project?.name ?? null,
     profile: command.profile.digest,
     policy: command.policy,
+    ...(command.sandbox === undefined || isDefault(command.sandbox) ? {} : { sandbox: { ...command.sandbox } }),
   });
 }
 
@@ -177,7 +183,9 @@ function publishResult(work: Work, made: ReturnType<typeof report>, patch: Store
       step: null,
     });
   publish('result', 'What was done, what it cost, who approved it', work.store({ kind: 'data', data: made }));
-  if (made.files.length > 0) publish('changes.diff', 'Unified diff that was applied', patch);
+  const description =
+    work.plan().writtenAtOnce === undefined ? 'Unified diff that was applied' : 'Unified diff of what was written to the project at once';
+  if (made.files.length > 0) publish('changes.diff', description, patch);
 }
 
 function answerOwnGate(

@@ -5,6 +5,7 @@ import { chargeOf } from '../../ledger.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
+import type { CommittedWrite } from '../at-once.ts';
 import type { SettleOutcome } from '../commands.ts';
 import type { Charge } from '../events.ts';
 import { reservationId } from '../evolve.ts';
@@ -28,6 +29,9 @@ export function settleCall(work: Work, callId: string, attempt: number, outcome:
   const isReserved = plan.ledger.reservations.some((each) => each.id === reservation);
   const isOpen =
     call !== undefined && call.attempt === attempt && (call.status === 'authorised' || call.status === 'sent' || call.status === 'unknown');
+  if (outcome.status === 'written') return settleWrite(work, call, attempt, outcome);
+  if (call?.atOnce === true && outcome.status === 'succeeded' && outcome.changes.length > 0)
+    return err(invalidState(`call ${callId} changes nothing but what the project holds`));
   if (!isOpen || plan.terminal) {
     // A call that was not marked as sent lost its reservation when the plan ended; if it ran all the same, it is paid for.
     if (!isReserved && !(isOpen && plan.terminal)) return err(invalidState(`call ${callId} is not open`));
@@ -45,6 +49,28 @@ export function settleCall(work: Work, callId: string, attempt: number, outcome:
   if (outcome.status === 'succeeded') settleSuccess(work, call, outcome);
   else if (outcome.status === 'failed') settleFailure(work, call, outcome);
   else settleUnknown(work, call, outcome.reason);
+  warnOnce(work);
+  openGateIfDue(work);
+  return ok(null);
+}
+
+/** The project holds the write. That is so also where the plan has ended meanwhile, and then said with what it cost. */
+function settleWrite(work: Work, call: Call | undefined, attempt: number, outcome: CommittedWrite): Result<null, Refusal> {
+  const write = call?.write;
+  if (call === undefined || write === undefined || call.status !== 'sent' || call.attempt !== attempt)
+    return err(invalidState('no such write was sent'));
+  const { terminal } = work.plan();
+  work.emit('call_settled', SYSTEM, {
+    ...empty(call.id, attempt),
+    outcome: 'succeeded',
+    result: write.result,
+    charge: chargeOfReport(work, reservationId(call), write.reportedUsd, call.estimateMicroUsd),
+    changes: outcome.changes,
+    written: { commit_id: write.commitId, head: outcome.head, previous: outcome.previous, before: outcome.before },
+    taint: write.taint,
+    ...(terminal ? { late: true as const } : {}),
+  });
+  if (terminal) return ok(null);
   warnOnce(work);
   openGateIfDue(work);
   return ok(null);
@@ -183,16 +209,24 @@ export function openUnknown(work: Work, callId: string, reason: string): void {
 }
 
 /** What the call costs: its report judged against its reservation, or its estimate where that is gone. A call that reports nothing costs its price. */
-export function chargeFor(work: Work, id: string, outcome: SettleOutcome, estimateMicroUsd = 0): Charge {
+export function chargeFor(
+  work: Work,
+  id: string,
+  outcome: Exclude<SettleOutcome, { readonly status: 'written' }>,
+  estimateMicroUsd = 0,
+): Charge {
+  return chargeOfReport(work, id, outcome.status === 'unknown' ? null : outcome.reportedUsd, estimateMicroUsd);
+}
+
+function chargeOfReport(work: Work, id: string, reportedUsd: unknown, estimateMicroUsd: number): Charge {
   const held = work.plan().ledger.reservations.find((each) => each.id === id);
   const reserved = held?.amountMicroUsd ?? 0;
-  const reportedUsd = outcome.status === 'unknown' ? null : outcome.reportedUsd;
   const { chargedMicroUsd, marks } = chargeOf(held === undefined ? estimateMicroUsd : reserved, reportedUsd);
   return { id, reserved_micro_usd: reserved, reported: asJson(reportedUsd), charged_micro_usd: chargedMicroUsd, marks };
 }
 
 /** NaN, Infinity and foreign objects become text, which a later reading judges just the same: no usable number. */
-function asJson(value: unknown): JsonValue {
+export function asJson(value: unknown): JsonValue {
   if (value === undefined || value === null) return null;
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   return typeof value === 'string' ? value.slice(0, 100) : `(${typeof value})`;

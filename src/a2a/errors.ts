@@ -1,3 +1,4 @@
+import { maskJson } from '../core/audit/mask.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { FieldIssue, Refusal } from '../core/refusal.ts';
 import { EXTENSION_URI } from './extension.ts';
@@ -65,7 +66,8 @@ export interface ErrorContext {
 }
 
 /** The error of a standard A2A method in the shape of a version. */
-export function standardError(refusal: Refusal, { version }: ErrorContext): ProtocolError {
+export function standardError(told: Refusal, { version }: ErrorContext): ProtocolError {
+  const refusal = maskRefusal(told);
   const reason = standardReason(refusal);
   const cause = ownReason(refusal) ?? CAUSES.get(refusal.kind);
   const members = { ...visibleMembers(refusal, camelCase), ...(cause === undefined || cause === reason ? {} : { cause }) };
@@ -78,7 +80,8 @@ export function standardError(refusal: Refusal, { version }: ErrorContext): Prot
 }
 
 /** The error of one of our own methods: `_cleveragents/*`, `session.*` and the legacy names. */
-export function extensionError(refusal: Refusal): ProtocolError {
+export function extensionError(told: Refusal): ProtocolError {
+  const refusal = maskRefusal(told);
   const { code, reason } = extensionCode(refusal);
   return {
     code,
@@ -101,6 +104,11 @@ export function internalError(incidentId: string, family: ErrorContext | 'extens
 }
 
 /** Kinds that A2A has no reason for: they are told as `cause` beside the nearest one. */
+/** What somebody typed in a wrong place comes back in what is wrong with it: without the secret in it. */
+function maskRefusal(refusal: Refusal): Refusal {
+  return maskJson(refusal as unknown as JsonObject) as unknown as Refusal;
+}
+
 const CAUSES: ReadonlyMap<Refusal['kind'], string> = new Map<Refusal['kind'], string>([
   ['already_exists', 'ALREADY_EXISTS'],
   ['budget_exceeded', 'BUDGET_EXCEEDED'],

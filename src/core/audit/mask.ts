@@ -48,16 +48,34 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   'apikey',
   'apikeys',
   'credential',
+  'pass',
+  'bearer',
+  'jwt',
+  'passwordhash',
+  'authheader',
+  'mnemonic',
+  'seedphrase',
   'credentials',
-  'accesskey',
-  'secretaccesskey',
-  'privatekey',
-  'signingkey',
   'connectionstring',
 ]);
 
 /** A name that ends like this says the same of its own kind of secret: `github_token`, `db_password`, `x-api-key`. */
-const SECRET_ENDINGS = ['token', 'secret', 'password', 'passphrase', 'apikey', 'secretkey', 'privatekey', 'credentials'] as const;
+const SECRET_ENDINGS = [
+  'token',
+  'secret',
+  'password',
+  'passphrase',
+  'apikey',
+  'secretkey',
+  'privatekey',
+  'accesskey',
+  'accountkey',
+  'signingkey',
+  'encryptionkey',
+  'masterkey',
+  'sshkey',
+  'credentials',
+] as const;
 
 /** Tokens that mark a place and open nothing. */
 const PLACE_TOKENS = ['pagetoken', 'nexttoken', 'continuationtoken', 'synctoken', 'maxtoken'] as const;
@@ -67,7 +85,8 @@ const MAX_DEPTH = 80;
 
 /** Whether the value of a member with this name is a secret. */
 export function isSecretName(name: string): boolean {
-  const plain = name.toLowerCase().replace(/[^a-z0-9]/g, '');
+  // `password2` is one more password.
+  const plain = name.toLowerCase().replace(/[^a-z0-9]|\d+$/g, '');
   if (SECRET_NAMES.has(plain)) return true;
   return SECRET_ENDINGS.some((ending) => plain.endsWith(ending)) && !PLACE_TOKENS.some((ending) => plain.endsWith(ending));
 }
@@ -165,6 +184,14 @@ const PROVIDER_KEYS = [
   'pypi-[A-Za-z0-9_-]{40,}',
   'dop_v1_[a-f0-9]{32,}',
   'SG\\.[A-Za-z0-9_-]{16,}\\.[A-Za-z0-9_-]{16,}',
+  'GOCSPX-[A-Za-z0-9_-]{20,}',
+  'gsk_[A-Za-z0-9]{30,}',
+  'xai-[A-Za-z0-9]{30,}',
+  'hv[bs]\\.[A-Za-z0-9_-]{20,}',
+  'dapi[a-f0-9]{32}',
+  'SK[a-f0-9]{32}',
+  'AGE-SECRET-KEY-1[A-Z0-9]{40,}',
+  '[0-9]{8,10}:AA[A-Za-z0-9_-]{33}',
   'eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}(?:\\.[A-Za-z0-9_-]*)?',
 ].join('|');
 
@@ -191,11 +218,20 @@ const PROVIDER_WORDS = [
   'pypi-',
   'dop_v1_',
   'sg.',
+  'gocspx-',
+  'gsk_',
+  'xai-',
+  'hvs.',
+  'hvb.',
+  'dapi',
+  'sk',
+  'age-secret-key-',
+  ':aa',
   'eyj',
 ];
 
 const ASSIGNED_NAMES =
-  'authorization|(?:api|secret|private|access)[_-]?key|(?:access|auth|refresh|bearer|id)[_-]?token|client[_-]?secret|password|passwd|passphrase|secret|token';
+  'authorization|(?:api|secret|private|access|account|signing|encryption|shared)[_-]?key|(?:access|auth|refresh|bearer|id)[_-]?token|client[_-]?secret|password|passwd|passphrase|secret|token';
 
 const PATTERNS: readonly Shape[] = [
   // Our own keys: the id is no secret and says whose it is.
@@ -220,6 +256,22 @@ const PATTERNS: readonly Shape[] = [
     replace: (all = '', name = '', value = '') => (looksRandom(value) ? `${name}${MASK}` : all),
   },
   { words: ['cookie'], pattern: /\b((?:set-)?cookie ?: ?)([^\r\n"'\\]{4,})/gi, replace: `$1${MASK}` },
+  // The secret that belongs to an AWS key id says nothing by its own shape; beside the id it is one.
+  {
+    words: ['akia', 'asia'],
+    pattern: /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g,
+    replace: (all = '') => (/[A-Z]/.test(all) && /[a-z]/.test(all) && /\d/.test(all) ? MASK : all),
+  },
+  { words: ['hooks.slack.com/'], pattern: /(hooks\.slack\.com\/(?:services|workflows)\/)[A-Za-z0-9/_-]{20,}/gi, replace: `$1${MASK}` },
+  // Shared access signatures of addresses.
+  { words: ['sig='], pattern: /([?&;]sig=)[A-Za-z0-9%+/_-]{20,}={0,2}/gi, replace: `$1${MASK}` },
+  { words: ['curl '], pattern: /(\bcurl [^\r\n]{0,200}?(?:-u|--user) ?["']?[^\s:"']{1,64}:)[^\s"']{1,200}/gi, replace: `$1${MASK}` },
+  // https://token@host
+  {
+    words: ['://'],
+    pattern: /(\b[a-z][a-z0-9+.-]{1,20}:\/\/)([A-Za-z0-9_-]{20,200})@/gi,
+    replace: (all = '', scheme = '', value = '') => (looksRandom(value) ? `${scheme}${MASK}@` : all),
+  },
   // https://user:password@host
   { words: ['://'], pattern: /(\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s/:@?#"']{0,100}:)[^\s/@?#"']{1,200}@/gi, replace: `$1${MASK}@` },
 ];
@@ -229,9 +281,9 @@ const ANY_WORD = new RegExp(
   'i',
 );
 
-const KEY_BEGINS = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY-----/g;
+const KEY_BEGINS = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const KEY_ENDS = '-----END ';
-const KEY_LAST = 'PRIVATE KEY-----';
+const KEY_LAST = /PRIVATE KEY(?: BLOCK)?-----/;
 
 /** A private key in PEM up to its last line; one that was cut off up to where its text ends. */
 function maskPrivateKeys(text: string): string {
@@ -243,10 +295,10 @@ function maskPrivateKeys(text: string): string {
     const body = index + begin.length;
     // Looked for once, however many keys begin and never end.
     if (end !== -1 && end < body) end = text.indexOf(KEY_ENDS, body);
-    const last = end === -1 ? -1 : text.indexOf(KEY_LAST, end);
+    const last = end === -1 ? null : KEY_LAST.exec(text.slice(end, end + 100));
     // Nothing but the key stands between its first and its last line: what is more than that stays readable.
-    const isWhole = last !== -1 && last - end < 100 && end - body < 20_000 && /^[A-Za-z0-9+/=\s\\:,.-]*$/.test(text.slice(body, end));
-    const stop = isWhole ? last + KEY_LAST.length : endOfKeyText(text, body);
+    const isWhole = last !== null && end - body < 20_000 && /^[A-Za-z0-9+/=\s\\:,.-]*$/.test(text.slice(body, end));
+    const stop = isWhole ? end + last.index + last[0].length : endOfKeyText(text, body);
     next += `${text.slice(at, index)}${MASK}`;
     at = stop;
   }

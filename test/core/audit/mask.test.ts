@@ -25,7 +25,16 @@ const SHAPES: readonly (readonly [name: string, secret: string])[] = [
   ['a Hugging Face token', join('hf_', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7')],
   ['a SendGrid key', join('SG.', 'a1B2c3D4e5F6g7H8i9J0', '.', 'k1L2m3N4o5P6q7R8a1B2c3D4e5F6g7H8')],
   ['a JSON web token', join('eyJ', 'hbGciOiJIUzI1NiJ9.', 'eyJzdWIiOiIxMjM0NTY3ODkwIn0.', 'dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P')],
+  ['a Google client secret', join('GOC', 'SPX-', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4')],
+  ['a Groq key', join('gsk', '_', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8')],
+  ['an xAI key', join('xai', '-', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8')],
+  ['a Vault token', join('hvs', '.', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4')],
+  ['a Databricks token', join('dapi', '0123456789abcdef0123456789abcdef')],
+  ['a Twilio key', join('SK', '0123456789abcdef0123456789abcdef')],
+  ['an age key', join('AGE-SECRET', '-KEY-1', 'QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54KHCE')],
+  ['a Telegram token', join('123456789', ':AA', 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q')],
   ['a private key', PEM],
+  ['a PGP key', join('-----BEGIN ', 'PGP PRIVATE KEY BLOCK-----\n\n', PEM_BODY, '\n=a1B2\n-----END PGP PRIVATE KEY BLOCK-----')],
   ['a private key whose end is missing', PEM.slice(0, 240)],
 ];
 
@@ -52,6 +61,12 @@ describe('maskText', () => {
     ['DB_PASSWORD=correct-horse-9', `DB_PASSWORD=${MASK}`],
     ['Set-Cookie: sid=abc; Path=/', `Set-Cookie: ${MASK}`],
     ['postgres://bob:pa55word@db.internal:5432/x', `postgres://bob:${MASK}@db.internal:5432/x`],
+    [join('https://', 'a1B2c3D4e5F6g7H8i9J0k1L2', '@git.example.com/x.git'), `https://${MASK}@git.example.com/x.git`],
+    [join('https://hooks.slack', '.com/services/T0123/B0123/', 'a1B2c3D4e5F6g7H8'), `https://hooks.slack.com/services/${MASK}`],
+    [join('https://x.test/a?sv=1&sig', '=a1B2c3D4e5F6g7H8i9J0k1L2%3D&se=2'), `https://x.test/a?sv=1&sig=${MASK}&se=2`],
+    [join('AccountName=a;Account', 'Key=a1B2c3D4e5F6g7H8i9J0k1L2=='), `AccountName=a;AccountKey=${MASK}`],
+    ['curl -s -u bob:hunter2x https://x.test', `curl -s -u bob:${MASK} https://x.test`],
+    [join('keys AKIA', 'IOSFODNN7EXAMPLE and wJalrXUtnFEMI/K7MDENG/', 'bPxRfiCYEXAMPLEKEY of ci'), `keys ${MASK} and ${MASK} of ci`],
   ])('%s becomes %s', (text, expected) => {
     expect(maskText(text)).toBe(expected);
   });
@@ -105,6 +120,12 @@ describe('maskText', () => {
       'eyJaaaaaaaa.',
       'cookie:',
       'password="',
+      'curl -u ',
+      'curl a',
+      'AKIA/',
+      '1:AA',
+      '?sig=',
+      '-----BEGIN PGP PRIVATE KEY BLOCK----------END ',
       'a',
     ];
     for (const piece of hostile) {
@@ -141,6 +162,15 @@ describe('a member whose name says that it is secret', () => {
     'cookie',
     'Set-Cookie',
     'private_key',
+    'aws_secret_access_key',
+    'AWS_SECRET_ACCESS_KEY',
+    'accountKey',
+    'encryption_key',
+    'ssh_key',
+    'password2',
+    'passwordHash',
+    'auth_header',
+    'jwt',
   ])('is hidden: %s', (name) => {
     expect(isSecretName(name)).toBe(true);
     expect(maskJson({ [name]: 'plain', other: 'plain' })).toEqual({ [name]: MASK, other: 'plain' });
@@ -162,6 +192,10 @@ describe('a member whose name says that it is secret', () => {
     'idempotency_key',
     'signature',
     'session_id',
+    'passed',
+    'compass',
+    'public_key',
+    'primary_key',
   ])('is not one of: %s', (name) => {
     expect(isSecretName(name)).toBe(false);
   });

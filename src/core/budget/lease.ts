@@ -74,7 +74,11 @@ export function recalled(lease: LeaseState, recall: Recall, nowMs: number): Leas
   }
   mergeGrant(draft, day, g);
   serve(draft);
-  giveBack(draft, day, day < dayOf(nowMs) || draft.ledger.ended ? Number.POSITIVE_INFINITY : max);
+  const given = giveBack(draft, day, day < dayOf(nowMs) || draft.ledger.ended ? Number.POSITIVE_INFINITY : max);
+  if (recall.aside === true && given < max) {
+    draft.promised = draft.promised.filter((ticket) => ticket.day !== day);
+    giveBack(draft, day, max - given);
+  }
   const left = Math.max(0, freeOn(draft, day));
   if (left === 0) draft.watched = true;
   const { r, s, v } = leaseCounts(draft, day);

@@ -72,9 +72,12 @@ export function recallExcess(draft: Draft, day: Day, job: string): number {
     excess,
     (account, key) =>
       exceeded.some((kind) => mayCover(draft, key, account, kind, day)) ||
+      // One that has nothing left may have put something aside: whoever lowers a cap is told that nobody goes on under the old one.
+      (job !== NOBODY && exceeded.some((kind) => sameWindow(kind, account.day, day))) ||
       // Above the cap that he brought he must not use what he has left.
       (account.capMicroUsd !== null && total > account.capMicroUsd && mayCover(draft, key, account, 'total', day)),
     job,
+    true,
   );
 }
 

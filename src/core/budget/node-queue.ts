@@ -149,8 +149,14 @@ function askAbove(draft: Draft, head: QueuedAsk, room: Room, service: Service): 
   });
 }
 
-/** Recalls from every holder that may have unused money and is `wanted`; answers how many were asked. */
-export function recallHolders(draft: Draft, max: number, wanted: (account: Account, key: string) => boolean, job: string | null): number {
+/** Recalls from every holder that may have unused money and is `wanted`, if `aside` also what it has put aside; answers how many were asked. */
+export function recallHolders(
+  draft: Draft,
+  max: number,
+  wanted: (account: Account, key: string) => boolean,
+  job: string | null,
+  aside = false,
+): number {
   let sent = 0;
   for (const [key, account] of draft.accounts) {
     if (account.g - account.r <= account.s || !wanted(account, key)) continue;
@@ -158,7 +164,12 @@ export function recallHolders(draft: Draft, max: number, wanted: (account: Accou
     draft.nextCall += 1;
     const open: OpenRecall = { key, g: account.g, max, returnedBefore: account.r, job };
     draft.calls = withEntry(draft.calls, call, open);
-    draft.outputs.push({ kind: 'recall', call, child: account.child, recall: { day: account.day, g: account.g, max } });
+    draft.outputs.push({
+      kind: 'recall',
+      call,
+      child: account.child,
+      recall: { day: account.day, g: account.g, max, ...(aside ? { aside } : {}) },
+    });
     sent += 1;
   }
   return sent;

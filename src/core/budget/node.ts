@@ -98,7 +98,15 @@ export function receiveRecall(state: NodeState, message: { readonly call: string
   const returnedBefore = leaseOf(draft, day).r;
   const given = giveBack(draft, day, max);
   const pending =
-    given >= max ? 0 : recallHolders(draft, max - given, (account, key) => account.day === day && !isDry(draft, key, nowMs), call);
+    given >= max
+      ? 0
+      : recallHolders(
+          draft,
+          max - given,
+          (account, key) => account.day === day && (recall.aside === true || !isDry(draft, key, nowMs)),
+          call,
+          recall.aside === true,
+        );
   draft.jobs = [...draft.jobs, { kind: 'recall', call, day, max, returnedBefore, pending, startedMs: nowMs }];
   return settle(draft);
 }

@@ -60,6 +60,11 @@ export interface Recall {
   readonly day: Day;
   readonly g: number;
   readonly max: number;
+  /**
+   * As far as what is unused is not enough, what a plan has put aside for a decision that is not made yet goes back as well: that decision
+   * is made again, from what is there then. Said where a cap is exceeded; whoever only waits for money lets others finish.
+   */
+  readonly aside?: true;
 }
 
 /** `left` is 0 only if neither the child nor anything below it has unused money; otherwise an upper bound of what is left. */

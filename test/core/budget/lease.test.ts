@@ -49,8 +49,8 @@ class LeaseDriver {
     this.answer({ kind: 'refused', day, refusal: { level: 'org', capMicroUsd: 5, usedMicroUsd: 5, window: 'total' } });
   }
 
-  recall(g: number, max: number): void {
-    this.take(recalled(this.lease, { day: TODAY, g, max }, this.nowMs));
+  recall(g: number, max: number, more: { readonly aside?: true } = {}): void {
+    this.take(recalled(this.lease, { day: TODAY, g, max, ...more }, this.nowMs));
   }
 
   /** Books what the plan's log says, and reports it. */
@@ -244,6 +244,25 @@ describe('a recall', () => {
     plan.recall(100, 100);
     expect(plan.out).toEqual([{ kind: 'recall_reply', reply: { day: TODAY, r: 60, s: 0, v: 0, left: 0 } }]);
     expect(plan.lease.watched).toBe(true);
+  });
+
+  it('leaves what is put aside for a decision that is not made yet, unless a cap is exceeded: then that decision is made again', () => {
+    const plan = leased(100, 40);
+    plan.authorize('a', 50);
+    plan.recall(100, 100);
+    expect(plan.out).toEqual([{ kind: 'recall_reply', reply: { day: TODAY, r: 10, s: 0, v: 0, left: 0 } }]);
+    expect(plan.lease.promised.map(({ id }) => id)).toEqual(['a']);
+    plan.recall(100, 50, { aside: true });
+    expect(plan.out.at(-1)).toEqual({ kind: 'recall_reply', reply: { day: TODAY, r: 60, s: 0, v: 0, left: 0 } });
+    expect(plan.lease.promised).toEqual([]);
+    expect(leaseFreeMicroUsd(plan.lease, TODAY), 'what the decision finds').toBe(0);
+  });
+
+  it('takes nothing that is put aside where what is unused is enough', () => {
+    const plan = leased(100, 40);
+    plan.authorize('a', 50);
+    plan.recall(100, 10, { aside: true });
+    expect(plan.lease.promised.map(({ id }) => id)).toEqual(['a']);
   });
 
   it('never gets what is reserved', () => {

@@ -50,8 +50,9 @@ export class NodeDriver {
     return call;
   }
 
-  recall(g: number, max: number, call = `recall${this.nowMs}`): void {
-    this.take(receiveRecall(this.state, { call, recall: { day: TODAY, g, max } }, this.nowMs));
+  recall(g: number, max: number, call = `recall${this.nowMs}`, aside = false): void {
+    const recall = { day: TODAY, g, max, ...(aside ? { aside } : {}) };
+    this.take(receiveRecall(this.state, { call, recall }, this.nowMs));
   }
 
   /** Ends the newest recall that was sent to a child. */

@@ -699,3 +699,26 @@ describe('a session with a call that is held for long', () => {
     ).toEqual(['account']);
   });
 });
+
+describe('a cap that is lowered below what is handed out', () => {
+  it('calls in what is put aside as well, from holders with nothing left too, and hands that on to those below a session', () => {
+    const org = new NodeDriver('org', { total: 100 });
+    org.ask('s1', 60);
+    org.ask('s2', 40);
+    org.ask('s3', 10);
+    expect(
+      org.sent('recall').map(({ recall }) => recall.aside),
+      'whoever waits for money lets others finish',
+    ).toEqual([undefined, undefined]);
+    org.reply('s2', { left: 0 });
+    org.reply('s1', { left: 0 });
+    org.caps({ total: 50 });
+    expect(org.sent('recall').map(({ child, recall }) => [child, recall.aside])).toEqual([
+      ['s1', true],
+      ['s2', true],
+    ]);
+    const session = leasedSession(60);
+    session.recall(60, 50, 'recall', true);
+    expect(session.sent('recall').map(({ child, recall }) => [child, recall.aside])).toEqual([['p1', true]]);
+  });
+});

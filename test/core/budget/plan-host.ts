@@ -6,16 +6,25 @@ import {
   ledgerChanged,
   prefetch,
   recalled,
+  reportLease,
   returnLease,
   sweepLease,
 } from '../../../src/core/budget/lease.ts';
-import { type LeaseOutput, type LeaseState, type LeaseStep, type LedgerView, openLease } from '../../../src/core/budget/lease-state.ts';
+import {
+  type LeaseOutput,
+  type LeaseState,
+  type LeaseStep,
+  type LedgerView,
+  leaseFreeMicroUsd,
+  openLease,
+} from '../../../src/core/budget/lease-state.ts';
 import {
   type AskAnswer,
   type BudgetRefusal,
   type LeaseRow,
   type Recall,
   type RecallReply,
+  TELL_MS,
   TIMEOUT_MS,
 } from '../../../src/core/budget/protocol.ts';
 import type { Holder, NodeHost } from './node-host.ts';
@@ -28,32 +37,59 @@ export type Outcome =
   /** The plan died with the call. */
   | { readonly kind: 'lost' };
 
-/** A plan object: its ledger and lease rows survive; who waits for money does not. */
-export class PlanHost implements Holder {
+/** What a plan holds from one of the nodes above it: the rows survive, the state does not. */
+export interface HeldLease {
+  readonly node: NodeHost;
+  /** The cap that comes with each ask; null: none. */
+  readonly brings: number | null;
+  readonly rows: Map<string, LeaseRow>;
+  state: LeaseState;
+}
+
+/** An authorisation that is being decided. */
+interface Pending {
   readonly id: string;
-  readonly session: NodeHost;
+  readonly need: number;
+  readonly sinceMs: number;
+  readonly done: (outcome: Outcome) => void;
+}
+
+type TicketOutcome = Extract<LeaseOutput, { readonly kind: 'ready' | 'refused' | 'busy' }>;
+
+/** As a plan object has it. */
+const MAX_ROUNDS = 16;
+
+/**
+ * A plan object with a lease from each node above it: a session, a profile, or both. Its ledger and lease rows survive, and are committed
+ * together; who waits for money does not. It decides as a plan object does: from what is free in every lease at that moment, and where
+ * that is not enough it puts money aside in one lease after the other, without holding anything but that while it waits.
+ */
+export class PlanHost {
+  readonly id: string;
+  readonly leases: readonly HeldLease[];
   incarnation = 0;
-  lease: LeaseState;
-  readonly rows = new Map<string, LeaseRow>();
   readonly reservations = new Map<string, { readonly day: string; readonly amount: number }>();
   /** By day: `total` is what was charged, `covered` each charge up to its reservation. */
   readonly settled = new Map<string, { total: number; covered: number }>();
   ended = false;
   private readonly world: World;
-  /** The cap that comes with each of its asks. */
-  readonly brings: number | null;
   private readonly capMicroUsd: number;
-  private waiting = new Map<string, { readonly need: number; readonly sinceMs: number; readonly done: (outcome: Outcome) => void }>();
-  private nextTicket = 0;
+  private pending = new Map<string, Pending>();
+  private tickets = new Map<string, (outcome: TicketOutcome) => void>();
+  private nextId = 0;
+  private toldMs = 0;
 
-  constructor(world: World, id: string, session: NodeHost, capMicroUsd: number, brings: number | null = null) {
+  constructor(
+    world: World,
+    id: string,
+    above: readonly { readonly node: NodeHost; readonly brings: number | null }[],
+    capMicroUsd: number,
+  ) {
     this.world = world;
     this.id = id;
-    this.session = session;
     this.capMicroUsd = capMicroUsd;
-    this.brings = brings;
-    this.lease = openLease([], this.ledger(), brings);
-    session.children.set(id, this);
+    this.leases = above.map(({ node, brings }) => ({ node, brings, rows: new Map(), state: openLease([], this.ledger(), brings) }));
+    for (const lease of this.leases) lease.node.children.set(id, this.holderOf(lease));
   }
 
   authorize(need: number, done: (outcome: Outcome) => void): void {
@@ -66,19 +102,13 @@ export class PlanHost implements Holder {
       done({ kind: 'refused', level: 'plan' });
       return;
     }
-    this.nextTicket += 1;
-    const id = `${this.id}/${this.nextTicket}`;
-    this.step(
-      () => {
-        this.waiting.set(id, { need, sinceMs: this.world.nowMs, done });
-        return authorize(this.lease, { id, needMicroUsd: need }, this.world.nowMs);
-      },
-      () => done({ kind: 'lost' }),
-    );
+    const pending = { id: this.newId(), need, sinceMs: this.world.nowMs, done };
+    this.pending.set(pending.id, pending);
+    this.decide(pending, [], null, 1);
   }
 
   prefetch(want: number): void {
-    this.step(() => prefetch(this.lease, want, this.world.nowMs));
+    for (const lease of this.leases) this.step(lease, (state) => prefetch(state, want, this.world.nowMs));
   }
 
   /** Charges an effect: `charged` may be less than was reserved, or more. */
@@ -89,40 +119,40 @@ export class PlanHost implements Holder {
     const day = this.settled.get(held.day) ?? { total: 0, covered: 0 };
     this.settled.set(held.day, { total: day.total + charged, covered: day.covered + Math.min(charged, held.amount) });
     this.world.freed(Math.max(0, held.amount - charged));
-    this.step(() => ledgerChanged(this.lease, this.ledger(), [], this.world.nowMs));
+    this.follow([]);
   }
 
   /** A cost that comes when nothing is reserved for it any more. */
   chargeLate(day: string, charged: number): void {
     const before = this.settled.get(day) ?? { total: 0, covered: 0 };
     this.settled.set(day, { ...before, total: before.total + charged });
-    this.step(() => ledgerChanged(this.lease, this.ledger(), [], this.world.nowMs));
+    this.follow([]);
   }
 
   rest(): void {
-    this.step(() => returnLease(this.lease, this.world.nowMs));
+    for (const lease of this.leases) this.step(lease, (state) => returnLease(state, this.world.nowMs));
   }
 
   end(): void {
     this.ended = true;
-    this.step(() => ledgerChanged(this.lease, this.ledger(), [], this.world.nowMs));
+    this.follow([]);
   }
 
   sweep(): void {
-    this.step(() => sweepLease(this.lease, this.world.nowMs));
-  }
-
-  deliverRecall(_call: string, recall: Recall, respond: (reply: RecallReply) => void): void {
-    this.reply = respond;
-    this.step(() => recalled(this.lease, recall, this.world.nowMs));
-    this.reply = null;
+    for (const lease of this.leases) this.step(lease, (state) => sweepLease(state, this.world.nowMs));
   }
 
   crash(): void {
     this.incarnation += 1;
-    const lost = this.waiting;
-    this.waiting = new Map();
-    this.lease = openLease(this.rows.values(), this.ledger(), this.brings);
+    const lost = this.pending;
+    this.pending = new Map();
+    this.tickets = new Map();
+    this.toldMs = 0;
+    for (const lease of this.leases) {
+      // What was put aside for a decision is free again.
+      this.world.freed(lease.state.promised.reduce((sum, { needMicroUsd }) => sum + needMicroUsd, 0));
+      lease.state = openLease(lease.rows.values(), this.ledger(), lease.brings);
+    }
     this.world.crashes += 1;
     for (const { done } of lost.values()) done({ kind: 'lost' });
   }
@@ -139,67 +169,169 @@ export class PlanHost implements Holder {
     return this.capMicroUsd;
   }
 
-  waitingSince(): readonly number[] {
-    return [...this.waiting.values()].map((each) => each.sinceMs);
+  /** Put aside on a day in the lease from a node, for decisions that are not made yet. */
+  asideFrom(node: NodeHost, isCounted: (day: string) => boolean): number {
+    const promised = this.leases.find((lease) => lease.node === node)?.state.promised ?? [];
+    return promised.reduce((sum, { day, needMicroUsd }) => sum + (isCounted(day) ? needMicroUsd : 0), 0);
   }
 
-  private reply: ((reply: RecallReply) => void) | null = null;
+  waitingSince(): readonly number[] {
+    return [...this.pending.values()].map((each) => each.sinceMs);
+  }
 
-  /** Commit, then act on the outputs in order; what the lease calls ready is decided in the same turn. */
-  private step(transition: () => LeaseStep, onCrash: () => void = () => {}): void {
-    const { network, random } = this.world;
-    if (random.chance(network.faults.crashBefore)) {
-      this.crash();
-      onCrash();
+  /* ---------------------------------------------------------------- deciding */
+
+  private decide(pending: Pending, tickets: readonly string[], refused: BudgetRefusal | null, round: number): void {
+    if (this.ended) {
+      this.release(tickets);
+      this.finish(pending, { kind: 'busy' });
       return;
     }
-    const { lease, changes, outputs } = transition();
-    for (const [day, row] of changes) this.rows.set(day, row);
-    this.lease = lease;
+    const { need } = pending;
+    if (this.used() + need > this.capMicroUsd) {
+      this.release(tickets);
+      this.finish(pending, { kind: 'refused', level: 'plan' });
+      return;
+    }
+    const { today } = this.world;
+    if (need === 0 || Math.min(...this.leases.map((lease) => this.freeWith(lease, today, tickets))) >= need) {
+      this.world.judgeAuthorisation(this, today, need);
+      this.reservations.set(pending.id, { day: today, amount: need });
+      // A crash before the commit takes the reservation with it.
+      if (this.follow(tickets, () => this.reservations.delete(pending.id))) this.finish(pending, { kind: 'authorised', id: pending.id });
+      return;
+    }
+    this.release(tickets);
+    if (!this.pending.has(pending.id)) return;
+    if (refused !== null) this.finish(pending, { kind: 'refused', level: refused.level });
+    else if (round === MAX_ROUNDS) this.finish(pending, { kind: 'busy' });
+    else this.obtain(pending, 0, [], round);
+  }
+
+  /** Puts the money aside in one lease after the other, each time waiting for it. */
+  private obtain(pending: Pending, index: number, tickets: readonly string[], round: number): void {
+    const lease = this.leases[index];
+    if (lease === undefined) {
+      this.decide(pending, tickets, null, round + 1);
+      return;
+    }
+    const ticket = this.newId();
+    const { incarnation } = this;
+    this.tickets.set(ticket, (outcome) =>
+      // As with a promise: in a turn of its own, right after what the step sends.
+      this.world.schedule.after(0, () => {
+        if (this.incarnation !== incarnation) return;
+        if (outcome.kind === 'ready') {
+          this.obtain(pending, index + 1, [...tickets, ticket], round);
+          return;
+        }
+        this.release(tickets);
+        if (!this.pending.has(pending.id)) return;
+        if (outcome.kind === 'busy') this.finish(pending, { kind: 'busy' });
+        else this.decide(pending, [], outcome.refusal, round + 1);
+      }),
+    );
+    this.step(lease, (state) => authorize(state, { id: ticket, needMicroUsd: pending.need }, this.world.nowMs));
+  }
+
+  private freeWith({ state }: HeldLease, today: string, tickets: readonly string[]): number {
+    const aside = state.promised.reduce(
+      (sum, { id, day, needMicroUsd }) => sum + (day === today && tickets.includes(id) ? needMicroUsd : 0),
+      0,
+    );
+    return leaseFreeMicroUsd(state, today) + aside;
+  }
+
+  /** No decision was made with what was put aside. */
+  private release(tickets: readonly string[]): void {
+    for (const lease of this.leases) {
+      const freed = lease.state.promised.filter(({ id }) => tickets.includes(id));
+      if (freed.length === 0) continue;
+      this.world.freed(freed.reduce((sum, { needMicroUsd }) => sum + needMicroUsd, 0));
+      this.step(lease, (state) => ledgerChanged(state, state.ledger, tickets, this.world.nowMs));
+    }
+  }
+
+  private finish({ id, done }: Pending, outcome: Outcome): void {
+    if (this.pending.delete(id)) done(outcome);
+  }
+
+  private newId(): string {
+    this.nextId += 1;
+    return `${this.id}/${this.nextId}`;
+  }
+
+  /* ---------------------------------------------------------------- steps */
+
+  /** What follows from a change of the ledger, in every lease: committed with it. False: the plan died before, and `undo` was called. */
+  private follow(tickets: readonly string[], undo: () => void = () => {}): boolean {
+    const { nowMs } = this.world;
+    const tells = nowMs - this.toldMs >= TELL_MS;
+    if (tells) this.toldMs = nowMs;
+    return this.commit(
+      this.leases.map((lease) => {
+        const followed = ledgerChanged(lease.state, this.ledger(), tickets, nowMs);
+        return { lease, made: tells ? then(followed, reportLease(followed.lease, nowMs)) : followed };
+      }),
+      undo,
+    );
+  }
+
+  private step(lease: HeldLease, transition: (state: LeaseState) => LeaseStep): void {
+    this.commit([{ lease, made: transition(lease.state) }]);
+  }
+
+  /** Commit, then act on the outputs in order. */
+  private commit(steps: readonly { readonly lease: HeldLease; readonly made: LeaseStep }[], undo: () => void = () => {}): boolean {
+    const { network, random } = this.world;
+    if (random.chance(network.faults.crashBefore)) {
+      undo();
+      this.crash();
+      return false;
+    }
+    for (const { lease, made } of steps) {
+      for (const [day, row] of made.changes) lease.rows.set(day, row);
+      lease.state = made.lease;
+    }
     if (random.chance(network.faults.crashAfter)) {
       this.crash();
       this.world.check();
-      return;
+      return true;
     }
     const { incarnation } = this;
-    for (const output of outputs) if (this.incarnation === incarnation) this.act(output);
+    for (const { lease, made } of steps) {
+      for (const output of made.outputs) if (this.incarnation === incarnation) this.act(lease, output);
+    }
     this.world.check();
+    return true;
   }
 
-  private act(output: LeaseOutput): void {
+  private act(lease: HeldLease, output: LeaseOutput): void {
     const { network } = this.world;
+    const { node } = lease;
     switch (output.kind) {
-      case 'ready': {
-        const waiting = this.waiting.get(output.ticket);
-        this.waiting.delete(output.ticket);
-        if (waiting === undefined) throw new Error(`${output.ticket} is ready and nobody waits for it`);
-        const fits = !this.ended && this.used() + waiting.need <= this.capMicroUsd;
-        if (fits) {
-          this.world.judgeAuthorisation(this, output.day, waiting.need);
-          this.reservations.set(output.ticket, { day: output.day, amount: waiting.need });
-        } else this.world.freed(waiting.need);
-        this.step(() => ledgerChanged(this.lease, this.ledger(), [output.ticket], this.world.nowMs));
-        waiting.done(fits ? { kind: 'authorised', id: output.ticket } : { kind: 'refused', level: 'plan' });
+      case 'ready':
+      case 'refused':
+      case 'busy': {
+        const told = this.tickets.get(output.ticket);
+        this.tickets.delete(output.ticket);
+        if (told === undefined) throw new Error(`${output.ticket} is ${output.kind} and nobody waits for it`);
+        told(output);
         return;
       }
-      case 'refused':
-        this.finish(output.ticket, { kind: 'refused', level: output.refusal.level });
-        return;
-      case 'busy':
-        this.finish(output.ticket, { kind: 'busy' });
-        return;
       case 'recall_reply':
         this.reply?.(output.reply);
         return;
       case 'ask': {
-        const ended = (answer: AskAnswer | null): void => this.step(() => askAnswered(this.lease, output.call, answer, this.world.nowMs));
-        const name = `${this.id}#${this.incarnation}.${output.call}`;
+        const ended = (answer: AskAnswer | null): void =>
+          this.step(lease, (state) => askAnswered(state, output.call, answer, this.world.nowMs));
+        const name = `${this.id}#${this.incarnation}.${node.id}.${output.call}`;
         network.call<AskAnswer>(
           'plan.ask',
           this,
-          this.session,
+          node,
           TIMEOUT_MS.sessionAsk,
-          (respond) => this.session.deliverAsk(name, this.id, output.ask, respond),
+          (respond) => node.deliverAsk(name, this.id, output.ask, respond),
           ended,
           ended,
         );
@@ -207,14 +339,14 @@ export class PlanHost implements Holder {
       }
       case 'freed': {
         const ended = (acknowledged: true | null): void => {
-          if (acknowledged !== null) this.step(() => freedHeard(this.lease, output.freed, this.world.nowMs));
+          if (acknowledged !== null) this.step(lease, (state) => freedHeard(state, output.freed, this.world.nowMs));
         };
         network.call<true>(
           'plan.freed',
           this,
-          this.session,
+          node,
           TIMEOUT_MS.sessionAsk,
-          (respond) => this.session.deliverFreed(this.id, output.freed, () => respond(true)),
+          (respond) => node.deliverFreed(this.id, output.freed, () => respond(true)),
           ended,
           ended,
         );
@@ -222,14 +354,14 @@ export class PlanHost implements Holder {
       }
       case 'close': {
         const ended = (acknowledged: true | null): void => {
-          if (acknowledged !== null) this.step(() => leaseClosed(this.lease, output.close, this.world.nowMs));
+          if (acknowledged !== null) this.step(lease, (state) => leaseClosed(state, output.close, this.world.nowMs));
         };
         network.call<true>(
           'plan.close',
           this,
-          this.session,
+          node,
           TIMEOUT_MS.sessionAsk,
-          (respond) => this.session.deliverClose(this.id, output.close, () => respond(true)),
+          (respond) => node.deliverClose(this.id, output.close, () => respond(true)),
           ended,
           ended,
         );
@@ -237,10 +369,22 @@ export class PlanHost implements Holder {
     }
   }
 
-  private finish(ticket: string, outcome: Outcome): void {
-    const waiting = this.waiting.get(ticket);
-    this.waiting.delete(ticket);
-    waiting?.done(outcome);
+  private reply: ((reply: RecallReply) => void) | null = null;
+
+  /** What a node can recall from: this plan, and of it the lease from that node. */
+  private holderOf(lease: HeldLease): Holder {
+    const plan = this;
+    return {
+      id: this.id,
+      get incarnation() {
+        return plan.incarnation;
+      },
+      deliverRecall: (_call: string, recall: Recall, respond: (reply: RecallReply) => void) => {
+        this.reply = respond;
+        this.step(lease, (state) => recalled(state, recall, this.world.nowMs));
+        this.reply = null;
+      },
+    };
   }
 
   private ledger(): LedgerView {
@@ -252,4 +396,13 @@ export class PlanHost implements Holder {
     }
     return { days, ended: this.ended };
   }
+}
+
+/** Two steps as one. */
+function then(first: LeaseStep, second: LeaseStep): LeaseStep {
+  return {
+    lease: second.lease,
+    changes: new Map([...first.changes, ...second.changes]),
+    outputs: [...first.outputs, ...second.outputs],
+  };
 }

@@ -9,7 +9,7 @@ const first = Number(process.env['BUDGET_SEED'] ?? 1);
 /** Longest wait of an authorisation. Without faults it is round trips; with them, asks that time out one after the other. */
 const LONGEST_WAIT_MS = { calm: 2_000, faulty: 30_000 };
 
-describe.each(['org', 'profile'] as const)(
+describe.each(['org', 'profile', 'both'] as const)(
   'budgets over a network that loses, doubles and reorders, between objects that die: %s',
   (root) => {
     it(

@@ -17,13 +17,16 @@ const FAULTS: Readonly<Record<string, Faults>> = {
   all: { loss: 0.1, duplicate: 0.15, slow: 0.15, delayMs: 30, slowMs: 7_000, crashBefore: 0.01, crashAfter: 0.02 },
 };
 
+/** From whom plans hold: a session below the org, a profile, or a session and a profile at once. */
+export type Root = 'org' | 'profile' | 'both';
+
 export interface RunResult {
   readonly world: World;
   readonly faults: string;
 }
 
 /** One run that is wholly named by its seed: its shape, its faults, what plans do, when caps change and who dies. */
-export function randomRun(seed: number, deepChecks = false, root: 'org' | 'profile' = 'org'): RunResult {
+export function randomRun(seed: number, deepChecks = false, root: Root = 'org'): RunResult {
   const random = new Random(seed * 7919 + 1);
   const faults = random.pick(Object.keys(FAULTS));
   const overruns = random.chance(0.4);
@@ -38,7 +41,9 @@ export function randomRun(seed: number, deepChecks = false, root: 'org' | 'profi
     sessionCaps: Array.from({ length: sessions }, () => randomCaps(random, 60)),
     plansPerSession: random.int(1, 4),
     planCap: random.chance(0.3) ? random.int(0, 60) : Number.MAX_SAFE_INTEGER,
-    ...(root === 'profile' ? { profileCaps: randomBrought(random) } : {}),
+    ...(root === 'org'
+      ? {}
+      : { profiles: { count: root === 'both' ? random.int(1, 2) : sessions, caps: randomBrought(random), beside: root === 'both' } }),
     deepChecks,
     overruns,
   });
@@ -62,7 +67,7 @@ export function randomRun(seed: number, deepChecks = false, root: 'org' | 'profi
   sweep(world);
   world.run(10_000);
   for (const day of new Set([firstDay, dayOf(world.nowMs - DAY_MS), world.today])) world.checkBooks(day);
-  for (const node of [world.org, ...world.sessions]) {
+  for (const node of world.nodes) {
     if (node.rows.accounts.size > 0) throw new Error(`${node.id} still has open accounts: ${[...node.rows.accounts.keys()].join(', ')}`);
     if (node.state.queue.length > 0 || node.state.jobs.length > 0) throw new Error(`${node.id} is still at work`);
   }
@@ -90,7 +95,7 @@ function work(world: World, random: Random, horizonMs: number, overruns: boolean
     if (random.chance(0.2)) at(() => plan.end());
     if (overruns && random.chance(0.2)) at(() => plan.chargeLate(world.today, random.int(1, 10)));
   }
-  const nodes = [world.org, ...world.sessions];
+  const { nodes } = world;
   for (let change = random.int(0, 3); change > 0; change -= 1) {
     at(() => {
       const node = random.pick(nodes);
@@ -135,7 +140,7 @@ function calm(world: World): void {
 
 function sweep(world: World): void {
   for (const plan of world.plans) plan.sweep();
-  for (const node of [...world.sessions, world.org]) node.sweep();
+  for (const node of world.nodes) node.sweep();
 }
 
 /** All that is left can be had by one plan, to the micro-dollar, wherever it lies; one more is refused by the level that is used up. */
@@ -148,14 +153,16 @@ function probe(world: World, random: Random): void {
   const plan = random.pick(live);
   const roomOf = (node: NodeHost): number =>
     Math.min(...CAP_WINDOWS.map((kind) => (node.rows.caps[kind] ?? Number.POSITIVE_INFINITY) - world.usedOf(node, kind, world.today)));
-  const brought = (): number => (plan.brings ?? Number.POSITIVE_INFINITY) - world.usedOf(plan.session, 'total', world.today);
+  const brought = (): number =>
+    Math.min(...plan.leases.map(({ node, brings }) => (brings ?? Number.POSITIVE_INFINITY) - world.usedOf(node, 'total', world.today)));
   const room = Math.min(brought(), ...world.above(plan).map(roomOf));
   if (!Number.isFinite(room)) return;
   const own = plan.budget() - plan.used();
   if (room > 0 && own >= room) expectOutcome(world, plan, room, 'authorised');
   if (own < Math.max(1, room + 1)) return;
   const level = expectOutcome(world, plan, 1, 'refused');
-  const left = level === 'org' ? roomOf(world.org) : Math.min(brought(), roomOf(plan.session));
+  const named = world.above(plan).filter((node) => node.level === level);
+  const left = Math.min(...(level === 'profile' ? [brought()] : []), ...named.map(roomOf));
   if (left >= 1) throw new Error(`the ${level} is named, and has ${left} left`);
 }
 

@@ -4,7 +4,7 @@ import { type Ask, type BudgetRefusal, DRY_MS, PATIENCE_MS, TIMEOUT_MS } from '.
 import { CAP_WINDOWS, type CapWindow, dayOf, sameWindow } from '../../../src/core/budget/window.ts';
 import { type Faults, Network } from './network.ts';
 import { NodeHost } from './node-host.ts';
-import { type Outcome, PlanHost } from './plan-host.ts';
+import { type HeldLease, type Outcome, PlanHost } from './plan-host.ts';
 import { Random, Schedule } from './schedule.ts';
 
 export interface WorldShape {
@@ -15,11 +15,14 @@ export interface WorldShape {
   readonly sessionCaps: readonly Caps[];
   readonly plansPerSession: number;
   readonly planCap: number;
-  /**
-   * Given: what would be sessions are profiles, roots above plans, and the plans bring these caps in turn (`Ask.capMicroUsd`). The org is
-   * there and has no part in it.
-   */
-  readonly profileCaps?: readonly (number | null)[];
+  /** Given: there are profiles, roots above plans. */
+  readonly profiles?: {
+    readonly count: number;
+    /** What plans bring to them, in turn (`Ask.capMicroUsd`). */
+    readonly caps: readonly (number | null)[];
+    /** Plans hold from a profile and from their session, or from a profile in its place. */
+    readonly beside: boolean;
+  };
   /** Compares whole states at every step; too slow for the large runs. */
   readonly deepChecks: boolean;
   /** Whether tools charge more than was reserved: then leases may be overdrawn, and only what was authorised stays within caps. */
@@ -42,6 +45,7 @@ export class World {
   readonly network: Network;
   readonly org: NodeHost;
   readonly sessions: NodeHost[] = [];
+  readonly profiles: NodeHost[] = [];
   readonly plans: PlanHost[] = [];
   readonly deepChecks: boolean;
   crashes = 0;
@@ -63,18 +67,32 @@ export class World {
     this.network = new Network(this.schedule, this.random, shape.faults);
     this.org = new NodeHost(this, 'org', 'org', null, shape.orgCaps);
     this.bounds.set('org', shape.orgCaps);
+    const { profiles } = shape;
+    for (let index = 0; index < (profiles?.count ?? 0); index += 1) {
+      const profile = new NodeHost(this, `f${index}`, 'profile', null, NO_CAPS);
+      this.profiles.push(profile);
+      this.bounds.set(profile.id, NO_CAPS);
+    }
     shape.sessionCaps.forEach((caps, index) => {
-      const session =
-        shape.profileCaps === undefined
-          ? new NodeHost(this, `s${index}`, 'session', this.org, caps)
-          : new NodeHost(this, `f${index}`, 'profile', null, caps);
+      const session = new NodeHost(this, `s${index}`, 'session', this.org, caps);
       this.sessions.push(session);
       this.bounds.set(session.id, caps);
       for (let plan = 0; plan < shape.plansPerSession; plan += 1) {
-        const brings = shape.profileCaps?.[this.plans.length % shape.profileCaps.length] ?? null;
-        this.plans.push(new PlanHost(this, `${session.id}p${plan}`, session, shape.planCap, brings));
+        const number = this.plans.length;
+        const profile = this.profiles[number % Math.max(1, this.profiles.length)];
+        const brings = profiles?.caps[number % profiles.caps.length] ?? null;
+        const above = [
+          ...(profile !== undefined && profiles?.beside === false ? [] : [{ node: session, brings: null }]),
+          ...(profile === undefined ? [] : [{ node: profile, brings }]),
+        ];
+        this.plans.push(new PlanHost(this, `${session.id}p${plan}`, above, shape.planCap));
       }
     });
+  }
+
+  /** All of them, those below first. */
+  get nodes(): readonly NodeHost[] {
+    return [...this.sessions, ...this.profiles, this.org];
   }
 
   get nowMs(): number {
@@ -126,9 +144,11 @@ export class World {
   /** At an authorisation: no level passes what it is held to. */
   judgeAuthorisation(plan: PlanHost, day: string, need: number): void {
     if (need === 0) return;
-    const underProfile = this.authorisedIn(plan.session, 'total', day) + need;
-    if (plan.brings !== null && underProfile > plan.brings) {
-      throw new Error(`overshoot: ${plan.id} brings the cap ${plan.brings} and is authorised ${need}, which makes ${underProfile}`);
+    for (const { node, brings } of plan.leases) {
+      const after = this.authorisedIn(node, 'total', day) + need;
+      if (brings !== null && after > brings) {
+        throw new Error(`overshoot: ${plan.id} brings the cap ${brings} to ${node.id} and is authorised ${need}, which makes ${after}`);
+      }
     }
     for (const node of this.above(plan)) {
       const bound = this.bounds.get(node.id) ?? NO_CAPS;
@@ -147,7 +167,7 @@ export class World {
     // What the org says to a session is not final: the session looks through its own plans first.
     if (by.level === 'org') return;
     const node = refusal.level === 'org' ? this.org : by;
-    const unused = refusal.capMicroUsd - this.usedOf(node, refusal.window, ask.day);
+    const unused = refusal.capMicroUsd - this.usedOf(node, refusal.window, ask.day) - this.asideFrom(node, refusal.window, ask.day);
     const late = this.frees.reduce((sum, { at, amount }) => sum + (this.nowMs - at <= BLIND_MS ? amount : 0), 0);
     if (unused - late >= ask.need) {
       throw new Error(
@@ -161,25 +181,25 @@ export class World {
     this.checks += 1;
     // Large worlds are looked at every so often; the bounds of authorisations and refusals are checked at each of them anyway.
     if (this.plans.length > 20 && this.checks % 10 !== 0) return;
-    for (const node of [this.org, ...this.sessions]) {
+    for (const node of this.nodes) {
       for (const since of node.waitingSince()) {
         if (this.nowMs - since > ANSWER_MS) throw new Error(`${node.id} leaves an ask without an answer for ${this.nowMs - since} ms`);
       }
     }
-    for (const plan of this.plans) this.checkPlan(plan);
+    for (const plan of this.plans) for (const lease of plan.leases) this.checkPlan(plan, lease);
     for (const session of this.sessions) this.checkSession(session);
-    for (const node of [this.org, ...this.sessions]) this.checkCaps(node);
+    for (const node of this.nodes) this.checkCaps(node);
   }
 
-  /** used(plan) ≤ g − r ≤ G − R. */
-  private checkPlan(plan: PlanHost): void {
-    for (const day of new Set([...plan.rows.keys(), ...plan.settled.keys()])) {
-      const { g, r } = leaseCounts(plan.lease, day);
+  /** used(plan) ≤ g − r ≤ G − R, towards each node that it holds from. */
+  private checkPlan(plan: PlanHost, { node, rows, state }: HeldLease): void {
+    for (const day of new Set([...rows.keys(), ...plan.settled.keys()])) {
+      const { g, r } = leaseCounts(state, day);
       const used = this.authorisedBy(plan, (each) => each === day);
-      if (used > g - r) throw new Error(`${plan.id} has authorised ${used} on ${day} and holds ${g - r}`);
-      const account = plan.session.rows.accounts.get(accountKey(plan.id, day));
-      if (account !== undefined && plan.rows.get(day)?.phase === 'open' && (g > account.g || r < account.r)) {
-        throw new Error(`${plan.id} believes g ${g} r ${r}, its session G ${account.g} R ${account.r}`);
+      if (used > g - r) throw new Error(`${plan.id} has authorised ${used} on ${day} and holds ${g - r} from ${node.id}`);
+      const account = node.rows.accounts.get(accountKey(plan.id, day));
+      if (account !== undefined && rows.get(day)?.phase === 'open' && (g > account.g || r < account.r)) {
+        throw new Error(`${plan.id} believes g ${g} r ${r}, ${node.id} G ${account.g} R ${account.r}`);
       }
     }
   }
@@ -211,13 +231,11 @@ export class World {
   }
 
   above(plan: PlanHost): readonly NodeHost[] {
-    return plan.session.parent === null ? [plan.session] : [plan.session, plan.session.parent];
+    return plan.leases.flatMap(({ node }) => (node.parent === null ? [node] : [node, node.parent]));
   }
 
   plansOf(node: NodeHost): readonly PlanHost[] {
-    return node === this.org
-      ? this.plans.filter((plan) => plan.session.parent !== null)
-      : this.plans.filter((plan) => plan.session === node);
+    return this.plans.filter((plan) => this.above(plan).includes(node));
   }
 
   /** Reserved and settled up to reservations. */
@@ -235,6 +253,20 @@ export class World {
     return sum;
   }
 
+  /** Put aside by plans for decisions that wait for money from elsewhere: nobody else can have it meanwhile. */
+  private asideFrom(node: NodeHost, kind: CapWindow, day: string): number {
+    const isCounted = (each: string): boolean => sameWindow(kind, each, day);
+    return this.plansOf(node).reduce(
+      (sum, plan) =>
+        sum +
+        plan.leases.reduce(
+          (all, lease) => all + (lease.node === node || lease.node.parent === node ? plan.asideFrom(lease.node, isCounted) : 0),
+          0,
+        ),
+      0,
+    );
+  }
+
   private authorisedBy(plan: PlanHost, isCounted: (day: string) => boolean): number {
     let sum = 0;
     for (const [day, { covered }] of plan.settled) if (isCounted(day)) sum += covered;
@@ -244,7 +276,7 @@ export class World {
 
   /** After everything has settled and closed: the books of every level agree with the charges to the micro-dollar. */
   checkBooks(day: string): void {
-    for (const node of [this.org, ...this.sessions]) {
+    for (const node of this.nodes) {
       for (const { window, capMicroUsd, spentMicroUsd, leasedMicroUsd, remainingMicroUsd, excessMicroUsd } of showNode(node.state, day)
         .caps) {
         const charged = this.usedOf(node, window, day);

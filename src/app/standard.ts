@@ -18,7 +18,7 @@ import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
 import { keptChanges } from './kept-changes.ts';
-import { leftAbove } from './left-above.ts';
+import { LeftReader } from './left-above.ts';
 import { StorageUnavailable } from './ports.ts';
 import { readListed } from './read-listed.ts';
 import { sendMessage } from './send-message.ts';
@@ -105,7 +105,7 @@ async function lookedUp(snapshot: PlanSnapshot, services: Services) {
     if (cause instanceof StorageUnavailable) return null;
     throw cause;
   });
-  const [above, changes] = await Promise.all([leftAbove(snapshot.plan, services), kept]);
+  const [above, changes] = await Promise.all([new LeftReader(services).of(snapshot.plan), kept]);
   return { above, kept: changes };
 }
 
@@ -131,8 +131,10 @@ async function list(params: OperationParams['list'], call: StandardContext, serv
   });
   if (!page.ok) return page;
   const snapshots = await readListed(page.value.rows, services);
-  const tasks = snapshots.map((snapshot) =>
-    taskOf(snapshot, { historyLength: params.historyLength, includeArtifacts: params.includeArtifacts }),
+  const { historyLength, includeArtifacts } = params;
+  const left = new LeftReader(services);
+  const tasks = await Promise.all(
+    snapshots.map(async (snapshot) => taskOf(snapshot, { historyLength, includeArtifacts, above: await left.of(snapshot.plan) })),
   );
   return ok({ tasks, nextPageToken: page.value.nextPageToken, pageSize: params.pageSize, totalSize: page.value.totalSize });
 }
@@ -193,15 +195,14 @@ async function* streamPlan(
   services: Services,
   closes: (state: TaskState) => boolean,
 ): AsyncGenerator<NumberedEvent> {
-  yield {
-    id: first.plan.seq,
-    event: { kind: 'task', task: taskOf(first, { includeArtifacts: true, above: await leftAbove(first.plan, services) }) },
-  };
+  const left = new LeftReader(services);
+  const above = await left.of(first.plan);
+  yield { id: first.plan.seq, event: { kind: 'task', task: taskOf(first, { includeArtifacts: true, above }) } };
   if (closes(taskStateOf(first.plan))) {
-    yield { id: first.plan.seq, event: statusEventOf(first, null, closes) };
+    yield { id: first.plan.seq, event: statusEventOf(first, null, closes, above) };
     return;
   }
-  yield* updates(first.plan.id, call, services, closes, first.plan.seq);
+  yield* updates(first.plan.id, call, services, closes, first.plan.seq, left);
 }
 
 async function* followPlan(
@@ -211,8 +212,9 @@ async function* followPlan(
   closes: (state: TaskState) => boolean,
   afterSeq: number | null,
 ): AsyncGenerator<NumberedEvent> {
+  const left = new LeftReader(services);
   if (afterSeq !== null) {
-    yield* updates(planId, call, services, closes, afterSeq);
+    yield* updates(planId, call, services, closes, afterSeq, left);
     return;
   }
   const feed = await services.plans.plan(call.principal.org, planId).follow({ afterSeq: null, signal: call.signal, maxMs: STREAM_MS });
@@ -221,13 +223,14 @@ async function* followPlan(
       const { snapshot } = item;
       yield {
         id: snapshot.plan.seq,
-        event: { kind: 'task', task: taskOf(snapshot, { includeArtifacts: true, above: await leftAbove(snapshot.plan, services) }) },
+        event: { kind: 'task', task: taskOf(snapshot, { includeArtifacts: true, above: await left.of(snapshot.plan) }) },
       };
       // It may have ended since it was looked at; the end is delivered all the same.
       if (snapshot.plan.terminal) yield { id: snapshot.plan.seq, event: statusEventOf(snapshot, null, closes) };
       continue;
     }
-    for (const event of eventsOf(item.update, closes)) yield { id: item.update.seq, event };
+    const above = await left.of(item.update.snapshot.plan);
+    for (const event of eventsOf(item.update, closes, above)) yield { id: item.update.seq, event };
     if (item.update.kind === 'status' && closes(taskStateOf(item.update.snapshot.plan))) return;
   }
 }
@@ -238,11 +241,13 @@ async function* updates(
   services: Services,
   closes: (state: TaskState) => boolean,
   afterSeq: number,
+  left: LeftReader,
 ): AsyncGenerator<NumberedEvent> {
   const feed = await services.plans.plan(call.principal.org, planId).follow({ afterSeq, signal: call.signal, maxMs: STREAM_MS });
   for await (const item of feed ?? []) {
     if (item.kind !== 'update') continue;
-    for (const event of eventsOf(item.update, closes)) yield { id: item.update.seq, event };
+    const above = await left.of(item.update.snapshot.plan);
+    for (const event of eventsOf(item.update, closes, above)) yield { id: item.update.seq, event };
     if (item.update.kind === 'status' && closes(taskStateOf(item.update.snapshot.plan))) return;
   }
 }

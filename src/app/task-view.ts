@@ -344,7 +344,11 @@ function contentOfPart(part: Part): JsonObject {
 }
 
 /** The events of one update. `closes` says after which states a stream ends. */
-export function eventsOf(update: PlanUpdate, closes: (state: TaskState) => boolean): readonly (StatusEvent | ArtifactEvent)[] {
+export function eventsOf(
+  update: PlanUpdate,
+  closes: (state: TaskState) => boolean,
+  above: LeftAbove = {},
+): readonly (StatusEvent | ArtifactEvent)[] {
   const { snapshot } = update;
   const ids = { taskId: snapshot.plan.id, contextId: snapshot.plan.sessionId };
   if (update.kind === 'artifact') {
@@ -355,17 +359,22 @@ export function eventsOf(update: PlanUpdate, closes: (state: TaskState) => boole
         artifact: artifactOf(snapshot, update.artifact),
         append: update.append,
         lastChunk: update.lastChunk,
-        metadata: metadataOf(snapshot),
+        metadata: metadataOf(snapshot, above),
       },
     ];
   }
   const drafts = draftsOf(snapshot).map(
     (artifact): ArtifactEvent => ({ kind: 'artifact', ...ids, artifact, append: false, lastChunk: true }),
   );
-  return [...drafts, statusEventOf(snapshot, update.said, closes)];
+  return [...drafts, statusEventOf(snapshot, update.said, closes, above)];
 }
 
-export function statusEventOf(snapshot: PlanSnapshot, said: PlanMessage | null, closes: (state: TaskState) => boolean): StatusEvent {
+export function statusEventOf(
+  snapshot: PlanSnapshot,
+  said: PlanMessage | null,
+  closes: (state: TaskState) => boolean,
+  above: LeftAbove = {},
+): StatusEvent {
   const status = statusOf(snapshot, said);
   return {
     kind: 'status',
@@ -373,7 +382,7 @@ export function statusEventOf(snapshot: PlanSnapshot, said: PlanMessage | null, 
     contextId: snapshot.plan.sessionId,
     status,
     final: closes(status.state),
-    metadata: metadataOf(snapshot),
+    metadata: metadataOf(snapshot, above),
   };
 }
 

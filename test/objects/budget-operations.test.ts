@@ -4,7 +4,10 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
-import { runStandard } from '../../src/app/standard.ts';
+import { FRESH_MS } from '../../src/app/left-above.ts';
+import type { BudgetRef } from '../../src/app/ports.ts';
+import type { Services } from '../../src/app/services.ts';
+import { runStandard, runStream } from '../../src/app/standard.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { FAULTS } from '../worker/test-worker.ts';
 import { eventually, newName, nodeStub } from './lease-player.ts';
@@ -17,6 +20,7 @@ import {
   isTerminal,
   newOrg,
   onlyPending,
+  pause,
   performed,
   planOf,
   rowsOf,
@@ -257,6 +261,101 @@ describe('what is spent and held above the plan', () => {
         ['daily', 0],
       ]),
     );
+  });
+});
+
+describe('what is left of the budgets above a plan', () => {
+  const standard = (principal: Principal) => ({
+    principal,
+    idempotencyKey: null,
+    version: '1.0' as const,
+    extensionActivated: false,
+    signal: new AbortController().signal,
+  });
+  const leftIn = (shown: { readonly metadata?: unknown }) =>
+    (shown.metadata as ShownTask['metadata'])?.[EXTENSION_URI]?.['remaining_usd'] as Record<string, number> | undefined;
+
+  /** Counts what is asked of the nodes. */
+  const counting = (asked: string[]): Services => ({
+    ...services,
+    budgets: {
+      node: (org, ref: BudgetRef) => ({
+        ...services.budgets.node(org, ref),
+        show: (day) => {
+          asked.push(ref.kind);
+          return services.budgets.node(org, ref).show(day);
+        },
+      }),
+    },
+  });
+
+  async function capped(person: Principal) {
+    const sessionId = newName('s');
+    const profile = newName('p');
+    await call(person, '_cleveragents/profile/add', {
+      profile: { name: profile, description: 'Total limit', extends: 'auto', safety: { max_total_cost: 2 } },
+    });
+    await call(person, 'session.create', { session_id: sessionId, max_cost: 0.5 });
+    await call(person, '_cleveragents/budget/set', { level: 'org', monthly_usd: 20 });
+    const planId = await startIn(person, sessionId, priced(person.org, 7), { automationProfile: profile });
+    await until(person, planId, (snapshot) => isSettled(snapshot) && performed(person.org).length >= 5);
+    return { sessionId, planId, profile };
+  }
+
+  it('is in every task of a list, and each budget is asked once for all of them', async () => {
+    const person = await newOrg();
+    const { sessionId, planId, profile } = await capped(person);
+    const second = await startIn(person, sessionId, priced(person.org, 1), { automationProfile: profile });
+    await until(person, second, isSettled);
+    const asked: string[] = [];
+    const list = async () => {
+      asked.length = 0;
+      const params = { contextId: sessionId, pageSize: 10, includeArtifacts: false };
+      const got = await runStandard({ op: 'list', params }, standard(person), counting(asked));
+      if (!got.ok || !('tasks' in got.value)) throw new Error(JSON.stringify(got));
+      return got.value.tasks;
+    };
+    const tasks = await eventually(list, (seen) => seen.every((task) => leftIn(task)?.['org'] === 19.5));
+    expect(tasks.map(({ id }) => id).sort()).toEqual([planId, second].sort());
+    for (const task of tasks) expect(leftIn(task)).toEqual({ session: 0, org: 19.5, profile: 1.5 });
+    expect([...asked].sort()).toEqual(['org', 'profile', 'session']);
+  });
+
+  it('is in the updates of a stream, as it is at that moment, and not in what a plan says when it has ended', async () => {
+    const person = await newOrg();
+    const { sessionId, planId } = await capped(person);
+    const stream = await runStream({ op: 'subscribe', params: { id: planId } }, standard(person), services, null);
+    if (!stream.ok) throw new Error(JSON.stringify(stream.error));
+    const seen: { readonly state: string; readonly left: Record<string, number> | undefined }[] = [];
+    for await (const { event } of stream.value) {
+      if (event.kind === 'task') {
+        // What was read for the task is used again for a moment.
+        await pause(FRESH_MS);
+        await call(person, '_cleveragents/budget/set', { level: 'session', session_id: sessionId, total_usd: 3 });
+      } else if (event.kind === 'status') seen.push({ state: event.status.state, left: leftIn(event) });
+    }
+    const working = seen.filter(({ state }) => state === 'working');
+    expect(working.length).toBeGreaterThan(0);
+    for (const { left } of working) expect(Object.keys(left ?? {}).sort()).toEqual(['org', 'profile', 'session']);
+    expect(working.at(-1)?.left?.['session'], 'of the raised cap').toBeGreaterThan(2);
+    expect(seen.at(-1)).toEqual({ state: 'completed', left: undefined });
+  });
+
+  it('is left out for a level that is silent, which holds up nothing', async () => {
+    const person = await newOrg();
+    const { planId } = await capped(person);
+    const silent: Services = {
+      ...services,
+      budgets: {
+        node: (org, ref) => {
+          const node = services.budgets.node(org, ref);
+          return ref.kind === 'session' ? { ...node, show: () => new Promise(() => {}) } : node;
+        },
+      },
+    };
+    const got = await runStandard({ op: 'get', params: { id: planId, historyLength: 0 } }, standard(person), silent);
+    if (!got.ok) throw new Error(JSON.stringify(got.error));
+    expect(Object.keys(leftIn(got.value as ShownTask) ?? {}).sort()).toEqual(['org', 'profile']);
   });
 });
 

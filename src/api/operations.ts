@@ -52,6 +52,7 @@ import {
   planTree,
   planUse,
 } from './plan.ts';
+import { planPreflight } from './preflight.ts';
 import { profileAdd, profileDelete, profileList, profileShow, profileUpdate } from './profile.ts';
 import {
   projectBlobMissing,
@@ -70,6 +71,7 @@ import { sessionClose, sessionCreate, sessionList, sessionShow } from './session
 
 /** The one list of operations that are not A2A's own, by method name. What is not here is not served and not advertised. */
 export const OPERATIONS = {
+  '_cleveragents/plan/preflight': planPreflight,
   '_cleveragents/plan/use': planUse,
   '_cleveragents/plan/execute': planExecute,
   '_cleveragents/plan/status': planStatus,

@@ -14,13 +14,21 @@ export async function admissionIssue(
   { org, sessionId }: { readonly org: string; readonly sessionId: string },
   services: Pick<Services, 'halts' | 'budgets'>,
 ): Promise<Refusal | null> {
-  const [words, spent] = await Promise.all([services.halts.current(org, sessionId), exhaustedOrg(org, services)]);
-  const halt = haltOf({ halts: words });
-  return halt === null ? spent : haltRefusal(halt, { session_id: sessionId });
+  const [halted, spent] = await Promise.all([haltedAbove({ org, sessionId }, services), exhaustedOrg(org, services)]);
+  return halted ?? spent;
+}
+
+/** A kill switch of the session or the org. */
+export async function haltedAbove(
+  { org, sessionId }: { readonly org: string; readonly sessionId: string },
+  { halts }: Pick<Services, 'halts'>,
+): Promise<Refusal | null> {
+  const halt = haltOf({ halts: await halts.current(org, sessionId) });
+  return halt === null ? null : haltRefusal(halt, { session_id: sessionId });
 }
 
 /** Only what is spent is gone: what others have leased and do not use comes back when it is asked for. */
-async function exhaustedOrg(org: string, { budgets }: Pick<Services, 'budgets'>): Promise<Refusal | null> {
+export async function exhaustedOrg(org: string, { budgets }: Pick<Services, 'budgets'>): Promise<Refusal | null> {
   const { caps } = await budgets.node(org, { kind: 'org' }).show(null);
   const used = caps.find(({ capMicroUsd, spentMicroUsd }) => capMicroUsd !== null && spentMicroUsd >= capMicroUsd);
   if (used === undefined || used.capMicroUsd === null) return null;

@@ -20,6 +20,7 @@ import { keyHandlers } from './handlers/key-handlers.ts';
 import { orgHandlers } from './handlers/org-handlers.ts';
 import { orgLogHandlers } from './handlers/org-log-handlers.ts';
 import { planHandlers } from './handlers/plan-handlers.ts';
+import { preflightHandlers } from './handlers/preflight-handlers.ts';
 import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
@@ -37,6 +38,7 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
+  ...preflightHandlers,
   ...retireHandlers,
   ...budgetHandlers,
   ...auditHandlers,

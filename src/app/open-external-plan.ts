@@ -9,10 +9,11 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { admissionIssue } from './admission.ts';
 import { actorOf } from './caller.ts';
+import { textAt } from './examine-plan.ts';
 import { policyForPlan } from './plan-policy.ts';
 import { lockProfile } from './profiles.ts';
 import type { Services } from './services.ts';
-import { enterSession, sessionFor, textAt } from './start-plan.ts';
+import { enterSession, sessionFor } from './start-plan.ts';
 
 /** The action of every plan whose executor is outside: it says so, and nothing of it is run here. */
 export const EXTERNAL_ACTION: ActionDocument = {

@@ -15,10 +15,11 @@ import type { Refusal } from '../core/refusal.ts';
 import { invalidField, invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { approvingCaller } from './caller.ts';
+import { findAction } from './examine-plan.ts';
 import type { CallContext } from './handler.ts';
 import type { OutsideCommand } from './ports.ts';
 import type { Services } from './services.ts';
-import { findAction, startPlan } from './start-plan.ts';
+import { startPlan } from './start-plan.ts';
 import { contentOf } from './task-view.ts';
 
 /** Where the message went: to a plan (made or existing), or it was answered without one. */

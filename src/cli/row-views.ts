@@ -34,6 +34,7 @@ const PROFILE_FILE = { files: { config: 'The profile: a YAML or JSON file' }, hi
 
 /** Views are written only where people look; a row without one here is complete as it is. */
 export const ROW_VIEWS: { readonly [N in OperationName]?: RowView<N> } = {
+  '_cleveragents/plan/preflight': { prepare: addEnvironmentProfile, exitCode: (result) => (result.would_run ? EXIT.ok : EXIT.error) },
   '_cleveragents/plan/use': { prepare: addEnvironmentProfile, render: renderPlan, exitCode: exitCodeOfPlan },
   '_cleveragents/plan/execute': { prepare: bindExecute, render: renderPlan, exitCode: exitCodeOfPlan, asks: true },
   '_cleveragents/plan/status': { render: renderPlan, exitCode: exitCodeOfPlan },

@@ -5,10 +5,10 @@ import { invalidField, invalidState, type Refusal } from '../../core/refusal.ts'
 import { err, ok, type Result } from '../../core/result.ts';
 import { decodeManifest } from '../../core/workspace/manifest.ts';
 import { findEntry, type Tree, type TreeEntry } from '../../core/workspace/tree.ts';
+import { DEFAULT_PROTECTED_PATHS } from '../examine-plan.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import type { ProjectHead, ProjectPort, ProjectRecord } from '../ports.ts';
 import type { Services } from '../services.ts';
-import { DEFAULT_PROTECTED_PATHS } from '../start-plan.ts';
 import { type FoundProject, findProject } from './find-project.ts';
 import { decodeTreeToken, encodeTreeToken, foreignTreeToken, type TreeTokenScope } from './tree-token.ts';
 

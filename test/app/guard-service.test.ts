@@ -245,9 +245,10 @@ describe('authorize', () => {
     expect(answers[3]).toMatchObject({ exceeded_level: 'plan', requires_approval: true });
     expect(answers[3]?.reason).toContain('Budget cap exceeded: $1.20 > $1.00');
     expect((await status(planId)).budget.spent_usd).toBe(0.9);
-    // One question stands for all calls behind the limit.
-    expect(answers[4]?.approval_id).toBe(answers[3]?.approval_id);
-    expect(await approvals(planId)).toHaveLength(1);
+    // One question stands for all calls behind the limit, and it shows each of them.
+    const [question, ...others] = await approvals(planId);
+    expect(others).toEqual([]);
+    expect(question).toMatchObject({ approval_id: answers[4]?.approval_id, suggested_grant: { cost_usd: 0.5 } });
   });
 
   it('adds ten times 0.10 to exactly 1.00', async () => {
@@ -415,12 +416,55 @@ describe('an approval', () => {
   it('of a limit grants a stated amount, and every call behind it may be asked for again', async () => {
     const planId = await open({ tool_budget: 1 });
     await settle((await authorize(planId, { cost_usd: 1 })).decision_id);
-    const first = await authorize(planId, { cost_usd: 0.2, arguments: { n: 1 } });
-    const second = await authorize(planId, { cost_usd: 0.2, arguments: { n: 2 } });
-    expect(second.approval_id).toBe(first.approval_id);
-    await decide(first.approval_id ?? '', 'approve', { cost_usd: 0.2 });
+    await authorize(planId, { cost_usd: 0.2, arguments: { n: 1 } });
+    const { approval_id: both = '' } = await authorize(planId, { cost_usd: 0.2, arguments: { n: 2 } });
+    await decide(both, 'approve', { cost_usd: 0.2 });
     expect(await authorize(planId, { cost_usd: 0.2, arguments: { n: 2 } })).toMatchObject({ allowed: true });
     expect(await authorize(planId, { cost_usd: 0.2, arguments: { n: 1 } })).toMatchObject({ allowed: false, requires_approval: true });
+  });
+
+  it('of a limit shows every call behind it: one that comes later makes a new question, and the one before it is no answer any more', async () => {
+    const planId = await open({ tool_budget: 1 });
+    await settle((await authorize(planId, { cost_usd: 1 })).decision_id);
+    const call = (n: number) => ({ cost_usd: 0.2, arguments: { n }, idempotency_key: `k${n}` });
+    const first = await authorize(planId, call(1));
+    const [shown] = await approvals(planId);
+    const second = await authorize(planId, call(2));
+    expect(second.approval_id).not.toBe(first.approval_id);
+    const stale = { approval_id: first.approval_id ?? '', decision: 'approve' as const, digest: shown?.digest ?? '' };
+    expect((await boss.refused('_cleveragents/approval/decide', stale)).kind).toBe('invalid_state');
+    const [asked, ...others] = await approvals(planId);
+    expect(others).toEqual([]);
+    expect(asked?.calls?.map((each) => each.arguments)).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(asked).toMatchObject({ estimate_usd: 0.4, suggested_grant: { cost_usd: 0.4 } });
+    // Whoever asked first is told of the question that stands.
+    expect(await authorize(planId, call(1))).toMatchObject({ decision_id: first.decision_id, approval_id: second.approval_id });
+    expect((await approvals(planId))[0]?.approval_id).toBe(second.approval_id);
+    await decide(second.approval_id ?? '', 'approve');
+    for (const n of [1, 2]) expect(await authorize(planId, call(n))).toMatchObject({ allowed: true });
+  });
+
+  it('of a limit that is denied ends every call that it shows', async () => {
+    const planId = await open({ tool_budget: 1 });
+    await settle((await authorize(planId, { cost_usd: 1 })).decision_id);
+    const call = (n: number) => ({ cost_usd: 0.2, arguments: { n }, idempotency_key: `k${n}` });
+    await authorize(planId, call(1));
+    await decide((await authorize(planId, call(2))).approval_id ?? '', 'deny');
+    for (const n of [1, 2]) expect((await authorize(planId, call(n))).reason).toContain('denied by');
+  });
+
+  it('of a limit shows fifty calls at most; the others are asked about after its answer', async () => {
+    const planId = await open({ tool_budget: 0 });
+    const answers = [];
+    for (let n = 0; n < 53; n += 1) answers.push(await authorize(planId, { cost_usd: 0.1, arguments: { n } }));
+    const [asked, ...others] = await approvals(planId);
+    expect(others).toEqual([]);
+    expect(asked?.calls).toHaveLength(50);
+    expect(asked?.approval_id).toBe(answers[49]?.approval_id);
+    expect(answers[52]).toMatchObject({ allowed: false, requires_approval: true });
+    expect(answers[52]?.approval_id).toBeUndefined();
+    await decide(asked?.approval_id ?? '', 'deny');
+    expect((await authorize(planId, { cost_usd: 0.1, arguments: { n: 52 } })).approval_id).toBeDefined();
   });
 
   it('for more calls is for the step of the call that asked', async () => {

@@ -301,6 +301,14 @@ function play(given: History): PlanDriver {
     if (haltOf(driver.plan) !== null) expect(answer.allowed, 'a halted plan allows nothing').toBe(false);
     if (decided[0]?.type === 'call_decided') expect(decided[0].data.allowed).toBe(answer.allowed);
     if (!answer.allowed) expect(answer.reason, 'a refusal has a reason').not.toBeNull();
+    const question = driver.plan.approvals.find(({ id }) => id === answer.approvalId);
+    if (answer.approvalId !== null) expect(question?.callIds, 'a question is about what it shows').toContain(answer.callId);
+    for (const { id, kind, callIds, subject } of driver.pending)
+      if (kind === 'limit')
+        expect(
+          subject.calls?.map((each) => each.call_id),
+          `${id} shows every call`,
+        ).toEqual(callIds);
     if (key === null) return;
     const ids = keyed.get(key) ?? new Set();
     ids.add(answer.callId);

@@ -394,11 +394,11 @@ export function openApprovals(work: Work, rulings: readonly Ruling[]): void {
   }
   const limited = rulings.filter((each) => each.kind === 'limit');
   const first = limited[0]?.report.first;
-  if (first === undefined || first === null) return;
-  const joined = takeOverLimit(work, first);
+  if (limited[0] === undefined || first === undefined || first === null) return;
+  const joined = takeOverLimit(work, first, limited[0].call);
   const calls = [...joined, ...limited.map(({ call }) => call).filter((call) => !joined.some((each) => each.id === call.id))];
   const plan = work.plan();
-  const details = limitDetails(first, limited[0]?.call.estimateMicroUsd ?? 0);
+  const details = limitDetails(first, limited[0].call.estimateMicroUsd);
   openApproval(work, {
     kind: 'limit',
     reason: first.reason ?? 'A limit was reached.',
@@ -429,21 +429,32 @@ function openStepApproval(work: Work, rulings: readonly Ruling[]): void {
   });
 }
 
-/** The calls that wait behind the same limit, taken out of the question that is open about it. An executor outside has its own rule. */
-function takeOverLimit(work: Work, { guard, exceededLevel = 'plan' }: GuardVerdict): readonly Call[] {
+/** The calls that wait behind the same limit, taken out of the question that is open about it: the new one shows them as well. */
+function takeOverLimit(work: Work, verdict: GuardVerdict, call: Call): readonly Call[] {
   const plan = work.plan();
-  if (isExternal(plan)) return [];
-  const before = pendingApprovals(plan).filter(
-    (each) => each.kind === 'limit' && each.guard === guard && each.callIds.length > 0 && isHeldAbove(each) === (exceededLevel !== 'plan'),
-  );
+  const before = limitQuestions(plan, verdict, call);
   for (const { id } of before) {
     work.emit('approval_closed', SYSTEM, {
       approval_id: id,
       status: 'revoked',
-      reason: 'another call of its batch stands behind the same limit; both are asked about together',
+      reason: isExternal(plan)
+        ? 'another call stands behind the same limit; all of them are asked about together'
+        : 'another call of its batch stands behind the same limit; both are asked about together',
     });
   }
-  return before.flatMap(({ callIds }) => callIds.flatMap((id) => plan.calls[id] ?? [])).filter((call) => call.status === 'asked');
+  return before.flatMap(({ callIds }) => callIds.flatMap((id) => plan.calls[id] ?? [])).filter((each) => each.status === 'asked');
+}
+
+/** The open questions about a limit that a call which stands behind it as well has to join. Outside, steps go side by side: each is asked about by itself. */
+export function limitQuestions(plan: Plan, { guard, exceededLevel = 'plan' }: GuardVerdict, call: Call): readonly Approval[] {
+  return pendingApprovals(plan).filter(
+    (each) =>
+      each.kind === 'limit' &&
+      each.guard === guard &&
+      each.callIds.length > 0 &&
+      isHeldAbove(each) === (exceededLevel !== 'plan') &&
+      (!isExternal(plan) || guard === 'budget_cap' || each.callIds.every((id) => (plan.calls[id]?.step ?? call.step) === call.step)),
+  );
 }
 
 /** The smallest grant that lets everything behind the limit run, together with what is cleared and waits for its gate. Null: nothing here can be granted. */
@@ -464,7 +475,7 @@ function suggestGrant(plan: Plan, first: GuardVerdict, limited: readonly Call[])
     case 'wall_clock':
       return { seconds: Math.max(60, Math.ceil((actual - limit) * 2)) };
     case 'retry_limit':
-      return { retries: Math.max(1, actual + 1 - limit) };
+      return { retries: Math.max(1, actual + 1 - limit, ...limited.map((call) => call.attempt - 1 - limit)) };
     case 'actor_tool_calls':
       return { calls: Math.max(1, plan.callsInInvocation + cleared.length + limited.length - limit) };
     default:

@@ -120,9 +120,7 @@ export function settledOutside(call: Call, data: EventBodies['call_settled']): C
   };
 }
 
-/** Whether something is asked of a human about this call, or about the limit that it stands behind. */
+/** What is asked of a human about this call: a question that shows it. */
 export function pendingAbout(plan: Plan, call: Call): Approval | null {
-  const pending = pendingApprovals(plan);
-  const own = pending.find((each) => each.callIds.includes(call.id));
-  return own ?? pending.find((each) => each.kind === 'limit' && each.guard === call.external?.guard) ?? null;
+  return pendingApprovals(plan).find((each) => each.callIds.includes(call.id)) ?? null;
 }

@@ -14,6 +14,9 @@ export const MAX_OPEN_AUTHORIZATIONS = 1000;
 /** Questions to humans that are open at once; what is refused beyond opens none. */
 export const MAX_PENDING_APPROVALS = 100;
 
+/** Calls that one question about a limit shows at most; those beyond are asked about once it is answered. */
+export const MAX_CALLS_OF_A_QUESTION = 50;
+
 /** Days without anything happening after which a plan ends by itself, unless the org says another number. */
 export const DEFAULT_RETENTION_DAYS = 30;
 

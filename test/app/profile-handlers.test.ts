@@ -60,7 +60,20 @@ describe('profile/add', () => {
         ...(name === 'edit_code' ? {} : { is_default: true }),
       })),
     );
-    expect((await add({ name: 'other', extends: 'auto' })).thresholds.some((each) => each.is_default === true)).toBe(false);
+    const other = await add({ name: 'other', extends: 'auto' });
+    expect(other.thresholds.some((each) => each.is_default === true)).toBe(false);
+    // The flags stand apart from them, each under its own name.
+    expect(Object.keys(other.safety).sort()).toEqual([
+      'allow_unsafe_tools',
+      'allowed_skill_categories',
+      'max_cost_per_plan',
+      'max_retries_per_step',
+      'max_total_cost',
+      'require_checkpoints',
+      'require_human_approval',
+      'require_sandbox',
+      'tainted_write_hosts',
+    ]);
   });
 
   it('means the same by safety nested and at top level, by guard and guards, by object, YAML and JSON text', async () => {

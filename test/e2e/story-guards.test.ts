@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { PEERS, type PeerClient } from './peers.ts';
-import { type ActionDocument, PATIENT, post, type RawAnswer, startWorld, type World } from './world.ts';
+import { type ActionDocument, PATIENT, post, type RawAnswer, runAgents, startWorld, type World } from './world.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -246,6 +246,36 @@ describe('limits in one step', () => {
     expect(world.receiver.received('unsafe')).toEqual([]);
     const { entries } = await world.human.call('_cleveragents/plan/guard/audit', { plan_id });
     expect(entries.find((entry) => entry.result === 'denied')?.guard_name).toBe('unsafe_tools');
+  });
+});
+
+describe('the command line', () => {
+  const json = async (...args: readonly string[]) => {
+    const { code, stdout } = await runAgents([...args, '--format', 'json'], world.server.connection);
+    return { code, answer: JSON.parse(stdout) as JsonObject };
+  };
+
+  test('sets the cap of a plan and shows it; what is not on its list is said to be absent; a plan that is not there is exit code 3', async () => {
+    const action = await world.addAction(script('guards', [{ ask: 'Go on?' }]));
+    const { plan_id } = await world.use(action);
+    expect((await json('plan', 'guard', 'set', plan_id, '--max-cost', '10')).code).toBe(0);
+    const shown = await json('plan', 'guard', 'show', plan_id);
+    expect(shown).toMatchObject({ code: 0, answer: { data: { policy: { max_total_cost: 10 } } } });
+    expect((await runAgents(['plan', 'guard', 'show', plan_id], world.server.connection)).stdout).toMatch(/max_total_cost.*10/);
+    const absent = await runAgents(['plan', 'guard', 'denylist', 'remove', plan_id, 'no_such_tool'], world.server.connection);
+    expect(absent.code).not.toBe(0);
+    expect(`${absent.stdout}${absent.stderr}`).toContain("'no_such_tool' is not on the denylist of this plan");
+    const unknown = await json('plan', 'guard', 'show', '01JZZZZZZZZZZZZZZZZZZZZZZZ');
+    expect(unknown).toMatchObject({ code: 3, answer: { exit_code: 3 } });
+    expect(JSON.stringify(unknown.answer)).toContain('-32001');
+  });
+
+  test('makes a session with a cap, shows it, and refuses one below zero', async () => {
+    expect((await json('session', 'create', '--session-id', 'capped', '--max-cost', '2')).code).toBe(0);
+    expect(await json('session', 'show', 'capped')).toMatchObject({ code: 0, answer: { data: { max_cost: 2 } } });
+    const negative = await json('session', 'create', '--session-id', 'negative', '--max-cost', '-1');
+    expect(negative.code).not.toBe(0);
+    expect((await json('session', 'show', 'negative')).code).toBe(3);
   });
 });
 

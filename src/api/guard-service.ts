@@ -269,7 +269,7 @@ const trailEntry = z.object({
   event_type: z.enum(AUDIT_EVENT_TYPES, 'must be a type of guard event'),
   guard_name: text(200),
   result: z.enum(['allowed', 'denied'], 'must be allowed or denied'),
-  reason: text(4000).nullable(),
+  reason: text(64_000).nullable(),
   context: jsonObject,
 });
 export type TrailEntry = z.output<typeof trailEntry>;
@@ -315,6 +315,9 @@ export const guardGetAuditTrailAsMetadata = defineOperation({
 /** As long as a trail can be; more is no trail of the source's service. */
 const MAX_LOADED_ENTRIES = 10_000;
 
+/** Counters above this are none: their sum would not be exact any more. */
+const MAX_COUNTED = 1_000_000_000_000;
+
 const { max_steps, tool_budget, max_wall_clock_seconds, actor_limits, required_confirmations } = Guardrails.shape;
 
 export const guardLoadFromMetadata = defineOperation({
@@ -328,9 +331,10 @@ export const guardLoadFromMetadata = defineOperation({
         guardrail_audit_trail: optional(
           z.strictObject({
             entries: z.array(z.strictObject(trailEntry.shape)).max(MAX_LOADED_ENTRIES, `must have at most ${MAX_LOADED_ENTRIES} entries`),
-            max_entries: optional(count(Number.MAX_SAFE_INTEGER)),
-            allowed_count: optional(count(Number.MAX_SAFE_INTEGER)),
-            denied_count: optional(count(Number.MAX_SAFE_INTEGER)),
+            max_entries: optional(count(MAX_COUNTED).min(1, 'must be at least 1')),
+            allowed_count: optional(count(MAX_COUNTED)),
+            denied_count: optional(count(MAX_COUNTED)),
+            evicted_count: optional(count(2 * MAX_COUNTED)),
           }),
         ),
         autonomy_guardrails: optional(

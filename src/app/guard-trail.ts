@@ -24,8 +24,9 @@ export interface GuardTrail {
 const PAGE = 500;
 
 export async function readGuardTrail(org: string, snapshot: PlanSnapshot, port: PlanPort, services: Services): Promise<GuardTrail> {
-  const maxEntries = await maxEntriesOf(org, services);
   const { imported } = snapshot.plan.external ?? {};
+  // What was loaded stays as bounded as it was; the setting of the org bounds every trail.
+  const maxEntries = Math.min(await maxEntriesOf(org, services), imported?.maxEntries ?? Number.MAX_SAFE_INTEGER);
   let kept: TrailEntry[] = imported ? await importedEntries(imported.trail, port) : [];
   let allowed = imported?.allowed ?? 0;
   let denied = imported?.denied ?? 0;

@@ -988,6 +988,64 @@ describe('metadata', () => {
     reason: null,
     context: {},
   };
+  const denied = { ...entry, event_type: 'step_blocked', result: 'denied', reason: 'no' };
+  const spent = { ...entry, event_type: 'budget_allowed', guard_name: 'budget_cap', context: { check: 'tool_budget', tool_cost: 0.5 } };
+
+  it('keeps the counters of a trail that has lost its oldest entries, and its bound', async () => {
+    const plan_id = await open();
+    const metadata = {
+      guardrail_audit_trail: { entries: [entry, denied], max_entries: 2, allowed_count: 70, denied_count: 30, evicted_count: 98 },
+    };
+    await agent.call('_cleveragents/guard/load_from_metadata', { plan_id, metadata: metadata as never });
+    const loaded = { max_entries: 2, allowed_count: 70, denied_count: 30, evicted_count: 98 };
+    expect(await trail(plan_id)).toMatchObject({ ...loaded, entries: [entry, denied] });
+    const { metadata: again } = await viewer.call('_cleveragents/guard/get_audit_trail_as_metadata', { plan_id });
+    const { evicted_count: _derived, ...kept } = metadata.guardrail_audit_trail;
+    expect(again.guardrail_audit_trail).toEqual(kept);
+    expect(again.autonomy_guardrails['start_time'], 'none came, so there is none').toBeNull();
+    // It goes on from there, and stays as bounded as it was.
+    await agent.call('_cleveragents/guard/check_step_limit', { plan_id, current_step: 1 });
+    const later = await trail(plan_id);
+    expect(later).toMatchObject({ ...loaded, allowed_count: 71, evicted_count: 99 });
+    expect(later.entries.map(({ result }) => result)).toEqual(['denied', 'allowed']);
+    const audit = await viewer.call('_cleveragents/plan/guard/audit', { plan_id });
+    expect(audit.entries.find((each) => each.event_type === 'imported')?.context).toMatchObject({ allowed: 70, denied: 30, evicted: 98 });
+  });
+
+  it('without counters has those that its entries show: none of them goes down', async () => {
+    const plan_id = await open();
+    const entries = [{ ...entry, context: { current_step: 4 } }, spent, denied];
+    const answer = await agent.call('_cleveragents/guard/load_from_metadata', {
+      plan_id,
+      metadata: { guardrail_audit_trail: { entries: entries as never } },
+    });
+    expect(answer).toMatchObject({ entries: 3, step_count: 4, budget_spent: 0.5 });
+    expect(await trail(plan_id)).toMatchObject({ allowed_count: 2, denied_count: 1, evicted_count: 0 });
+    expect(await status(plan_id)).toMatchObject({ steps: { used: 4 }, budget: { spent_usd: 0.5 } });
+  });
+
+  it('of a plan with every kind of entry goes into a fresh one and comes out the same, twice over', async () => {
+    await boss.call('_cleveragents/config/set', { key: 'guardrails.audit_max_entries', value: 12 });
+    const from = await open({ tool_budget: 2, max_steps: 9, required_confirmations: ['deploy'], tool_denylist: ['bad'] });
+    for (let n = 1; n <= 4; n += 1) {
+      const { decision_id } = await authorize(from, { step: n, cost_usd: 0.1, arguments: { n } });
+      await settle(decision_id, { outcome: 'succeeded', cost_usd: n === 4 ? 3 : 0.05 });
+    }
+    await authorize(from, { tool_name: 'bad', cost_usd: 0 });
+    await authorize(from, { cost_usd: 1, arguments: { late: true } });
+    await agent.refused('_cleveragents/guard/authorize', { plan_id: from, tool_name: '' });
+    for (const [name, params] of Object.entries(CHECKS)) await agent.call(name as never, { plan_id: from, ...params } as never);
+    const first = (await viewer.call('_cleveragents/guard/get_audit_trail_as_metadata', { plan_id: from })).metadata;
+    expect(first.guardrail_audit_trail).toMatchObject({ max_entries: 12, entries: { length: 12 } });
+    for (let times = 0; times < 2; times += 1) {
+      const to = await open();
+      await agent.call('_cleveragents/guard/load_from_metadata', { plan_id: to, metadata: first as never });
+      expect((await viewer.call('_cleveragents/guard/get_audit_trail_as_metadata', { plan_id: to })).metadata).toEqual(first);
+      const { plan_id: _of, ...view } = await trail(to);
+      expect(view).toEqual({ ...(await trail(from)), plan_id: undefined });
+    }
+  });
+
   it.each([
     ['metadata', {}],
     ['metadata.guardrail_audit_trails', { guardrail_audit_trails: { entries: [] }, autonomy_guardrails: {} }],
@@ -1006,6 +1064,39 @@ describe('metadata', () => {
     ['metadata.autonomy_guardrails.start_time', { autonomy_guardrails: { start_time: '2999-01-01T00:00:00Z' } }],
     ['metadata.autonomy_guardrails.max_steps', { guardrail_audit_trail: { entries: [entry] }, autonomy_guardrails: { max_steps: -1 } }],
     ['metadata.autonomy_guardrails.nonsense', { autonomy_guardrails: { nonsense: 1 } }],
+    // What contradicts itself.
+    ['metadata.guardrail_audit_trail.entries', { guardrail_audit_trail: { entries: [entry, entry], max_entries: 1 } }],
+    ['metadata.guardrail_audit_trail.max_entries', { guardrail_audit_trail: { entries: [], max_entries: 0 } }],
+    ['metadata.guardrail_audit_trail.allowed_count', { guardrail_audit_trail: { entries: [entry, entry], allowed_count: 1 } }],
+    ['metadata.guardrail_audit_trail.denied_count', { guardrail_audit_trail: { entries: [entry, denied], denied_count: 0 } }],
+    ['metadata.guardrail_audit_trail.allowed_count', { guardrail_audit_trail: { entries: [], allowed_count: 1e13 } }],
+    [
+      'metadata.guardrail_audit_trail.evicted_count',
+      { guardrail_audit_trail: { entries: [entry], allowed_count: 5, denied_count: 2, evicted_count: 5 } },
+    ],
+    ['metadata.guardrail_audit_trail.entries.1.result', { guardrail_audit_trail: { entries: [entry, { ...entry, result: 'denied' }] } }],
+    ['metadata.guardrail_audit_trail.entries.0.result', { guardrail_audit_trail: { entries: [{ ...denied, result: 'allowed' }] } }],
+    [
+      'metadata.guardrail_audit_trail.entries.0.timestamp',
+      { guardrail_audit_trail: { entries: [{ ...entry, timestamp: '2999-01-01T00:00:00Z' }] } },
+    ],
+    ['metadata.guardrail_audit_trail.entries.0.context', { guardrail_audit_trail: { entries: [{ ...entry, context: [] }] } }],
+    ['metadata.guardrail_audit_trail.entries.0', { guardrail_audit_trail: { entries: ['step_allowed'] } }],
+    [
+      'metadata.autonomy_guardrails.step_count',
+      { guardrail_audit_trail: { entries: [{ ...entry, context: { current_step: 7 } }] }, autonomy_guardrails: { step_count: 6 } },
+    ],
+    [
+      'metadata.autonomy_guardrails.step_count',
+      {
+        guardrail_audit_trail: { entries: [{ ...entry, event_type: 'call_allowed', context: { step: 3 } }] },
+        autonomy_guardrails: { step_count: 2 },
+      },
+    ],
+    [
+      'metadata.autonomy_guardrails.budget_spent',
+      { guardrail_audit_trail: { entries: [spent] }, autonomy_guardrails: { budget_spent: 0.4 } },
+    ],
   ] as const)('that is wrong at %s is refused by that name, and nothing of it counts', async (field, metadata) => {
     const plan_id = await open();
     const refusal = await agent.refused('_cleveragents/guard/load_from_metadata', { plan_id, metadata: metadata as never });
@@ -1050,6 +1141,16 @@ describe('a trail that grows', () => {
     expect(all).toMatchObject({ max_entries: 10_000, allowed_count: 10_005, evicted_count: 5 });
   }, 120_000);
 });
+
+const CHECKS = {
+  '_cleveragents/guard/check_step_limit': { current_step: 5 },
+  '_cleveragents/guard/check_tool_budget': { tool_cost: 0.1 },
+  '_cleveragents/guard/check_wall_clock': {},
+  '_cleveragents/guard/check_actor_tool_calls': { current_calls: 1 },
+  '_cleveragents/guard/check_retries_per_failure': { current_retries: 1 },
+  '_cleveragents/guard/check_confirmation_required': { operation: 'deploy' },
+  '_cleveragents/guard/check_budget_hierarchy': { tool_cost: 0.1 },
+} as const;
 
 /* ---------------------------------------------------------------- bad input and rights, for every operation */
 

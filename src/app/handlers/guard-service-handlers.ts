@@ -185,20 +185,25 @@ export const guardServiceHandlers = {
 
   '_cleveragents/guard/load_from_metadata': async (params, call, services) => {
     const { guardrail_audit_trail: trail, autonomy_guardrails: kept } = params.metadata;
-    const { step_count: stepCount = 0, budget_spent: budgetSpentUsd = 0, start_time: startTime = null, ...guardrails } = kept ?? {};
+    const { step_count: stepCount, budget_spent: budgetSpentUsd, start_time: startTime = null, ...guardrails } = kept ?? {};
     const answered = await ask(params.plan_id, call, services, {
       type: 'import_state',
       by: actorOf(call.principal),
       state: {
-        stepCount,
-        budgetSpentUsd,
+        stepCount: stepCount ?? null,
+        budgetSpentUsd: budgetSpentUsd ?? null,
         startTime: startTime === null ? null : new Date(startTime).toISOString(),
         entries: (trail?.entries ?? []) as unknown as readonly JsonObject[],
+        maxEntries: trail?.max_entries ?? null,
+        allowed: trail?.allowed_count ?? null,
+        denied: trail?.denied_count ?? null,
+        evicted: trail?.evicted_count ?? null,
         guardrails: guardrails as Guardrails,
       },
     });
     if (!answered.ok) return answered;
-    return ok({ plan_id: params.plan_id, entries: answered.value.entries, step_count: stepCount, budget_spent: budgetSpentUsd });
+    const { entries, stepCount: steps, spentMicroUsd: spent } = answered.value;
+    return ok({ plan_id: params.plan_id, entries, step_count: steps, budget_spent: toUsd(spent) });
   },
 } satisfies Partial<Handlers>;
 
@@ -334,7 +339,8 @@ function autonomyGuardrails(plan: PublicPlan): JsonObject {
     required_confirmations: [...new Set(policy.requiredConfirmations.map(({ pattern }) => pattern))],
     step_count: stepsTaken(plan),
     budget_spent: toUsd(spentMicroUsd(ledger)),
-    start_time: plan.external?.imported?.startTime ?? plan.createdAt,
+    // What was loaded without one has none: its entries may be older than the plan.
+    start_time: plan.external?.imported ? plan.external.imported.startTime : plan.createdAt,
   };
 }
 

@@ -172,6 +172,10 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
     case 'imported':
       return entry('imported', 'plan', true, null, {
         entries: row.data.entries,
+        allowed: row.data.allowed,
+        denied: row.data.denied,
+        evicted: row.data.allowed + row.data.denied - row.data.entries,
+        max_entries: row.data.max_entries,
         step_count: row.data.step_count,
         spent_micro_usd: row.data.settled_micro_usd + row.data.overrun_micro_usd,
         start_time: row.data.start_time,

@@ -212,6 +212,8 @@ export interface EventBodies {
     readonly entries: number;
     readonly allowed: number;
     readonly denied: number;
+    /** How many entries its trail showed at most, where it said so. */
+    readonly max_entries?: number;
     /** Present where limits came with it that tighten those of the plan. */
     readonly guards?: {
       readonly own: Guardrails;

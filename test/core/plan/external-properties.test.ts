@@ -255,7 +255,10 @@ function commandOf(driver: PlanDriver, each: Op, asked: ReadonlyMap<string, Auth
       return {
         type: 'import_state',
         by,
-        state: { stepCount: 2, budgetSpentUsd: 0.4, startTime: null, entries: [], guardrails: { max_steps: 3 } },
+        state: {
+          ...{ stepCount: 2, budgetSpentUsd: 0.4, startTime: null, entries: [], guardrails: { max_steps: 3 } },
+          ...{ maxEntries: 5, allowed: 3, denied: 4, evicted: 7 },
+        },
       };
     case 'complete':
       return { type: 'complete', by };

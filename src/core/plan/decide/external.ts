@@ -3,7 +3,7 @@ import { digestOf } from '../../digest.ts';
 import { effectiveLimit, type Guardrails } from '../../guard-policy.ts';
 import { withRevision } from '../../guard-revision.ts';
 import { spentMicroUsd } from '../../ledger.ts';
-import { addMicroUsd, parseCostUsd } from '../../money.ts';
+import { addMicroUsd } from '../../money.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
@@ -12,6 +12,7 @@ import type { EventBodies } from '../events.ts';
 import { elapsedMs } from '../evolve.ts';
 import type { ExternalAnswer, ExternalAnswers, ExternalCommand, ExternalCommands } from '../external/commands.ts';
 import { isExternal, openAuthorizations } from '../external/external.ts';
+import { importCounters } from '../external/import-issue.ts';
 import { haltOf, lockedPolicyOf, type Plan } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { report } from './advance.ts';
@@ -113,30 +114,28 @@ function importState(work: Work, { by, state }: ExternalCommands['import_state']
     return err(
       invalidState('something has happened in this plan already; load into one that was just opened', { plan_id: plan.id, seq: plan.seq }),
     );
-  const spent = parseCostUsd(state.budgetSpentUsd);
-  if (!spent.ok) return err(invalidField('metadata.autonomy_guardrails.budget_spent', spent.error));
-  const { now } = work.context;
-  if (state.startTime !== null && state.startTime > now)
-    return err(invalidField('metadata.autonomy_guardrails.start_time', 'must not be in the future'));
+  const taken = importCounters(state, work.context.now);
+  if ('issue' in taken) return err(invalidField(`metadata.${taken.issue.field}`, taken.issue.message, { plan_id: plan.id }));
+  const { allowed, denied, stepCount, spentMicroUsd, maxEntries } = taken.counters;
   const guards = tightened(work, plan, state.guardrails);
   const policy = guards?.policy ?? plan.policy;
   const capMicroUsd = effectiveLimit(policy.planCapMicroUsd, plan.ledger.grantedMicroUsd) ?? Number.MAX_SAFE_INTEGER;
-  const settledMicroUsd = Math.min(spent.value, capMicroUsd);
-  const allowed = state.entries.filter((entry) => entry['result'] === 'allowed').length;
+  const settledMicroUsd = Math.min(spentMicroUsd, capMicroUsd);
   work.emit('imported', by, {
-    step_count: state.stepCount,
+    step_count: stepCount,
     worked_ms: state.startTime === null ? 0 : elapsedMs(state.startTime, plan.createdAt),
     start_time: state.startTime,
     settled_micro_usd: settledMicroUsd,
-    overrun_micro_usd: addMicroUsd(spent.value, -settledMicroUsd),
+    overrun_micro_usd: addMicroUsd(spentMicroUsd, -settledMicroUsd),
     trail: work.store(state.entries),
     entries: state.entries.length,
     allowed,
-    denied: state.entries.length - allowed,
+    denied,
+    ...(maxEntries === null ? {} : { max_entries: maxEntries }),
     ...(guards === null ? {} : { guards }),
   });
   warnOnce(work);
-  return ok({ entries: state.entries.length });
+  return ok({ entries: state.entries.length, stepCount, spentMicroUsd });
 }
 
 /** The strictest of what is locked into the plan and what came with the state; null where that changes nothing. */

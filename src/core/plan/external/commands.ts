@@ -28,10 +28,17 @@ export type CheckRequest =
 
 /** What was kept of another service's plan (guards.md "Persisting Guardrail State"), checked. */
 export interface ImportedState {
-  readonly stepCount: number;
-  readonly budgetSpentUsd: number;
+  /** Null, here and below: it did not come. */
+  readonly stepCount: number | null;
+  readonly budgetSpentUsd: number | null;
   readonly startTime: string | null;
   readonly entries: readonly JsonObject[];
+  /** How many entries its trail shows at most. */
+  readonly maxEntries: number | null;
+  /** Of all entries ever, those that have left the trail included. */
+  readonly allowed: number | null;
+  readonly denied: number | null;
+  readonly evicted: number | null;
   /** Limits that came with it; they tighten those of the plan. */
   readonly guardrails: Guardrails;
 }
@@ -60,7 +67,7 @@ export interface ExternalAnswers {
   readonly settle_external: SettlementAnswer;
   readonly check: CheckAnswer;
   readonly associate: null;
-  readonly import_state: { readonly entries: number };
+  readonly import_state: { readonly entries: number; readonly stepCount: number; readonly spentMicroUsd: number };
   readonly complete: null;
 }
 

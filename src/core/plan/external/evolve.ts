@@ -93,7 +93,14 @@ export function imported(plan: Plan, data: EventBodies['imported']): Plan {
     },
     external: {
       ...(plan.external ?? NO_EXTERNAL_STATE),
-      imported: { trail: data.trail, entries: data.entries, allowed: data.allowed, denied: data.denied, startTime: data.start_time },
+      imported: {
+        trail: data.trail,
+        entries: data.entries,
+        allowed: data.allowed,
+        denied: data.denied,
+        startTime: data.start_time,
+        ...(data.max_entries === undefined ? {} : { maxEntries: data.max_entries }),
+      },
     },
   };
 }

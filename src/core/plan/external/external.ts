@@ -47,6 +47,8 @@ export interface ImportedTrail {
   readonly allowed: number;
   readonly denied: number;
   readonly startTime: string | null;
+  /** How many entries it showed at most; absent: it did not say. */
+  readonly maxEntries?: number;
 }
 
 export const NO_EXTERNAL_STATE: ExternalState = { callsByStep: {}, firstStep: 1, imported: null };

@@ -92,6 +92,8 @@ function addCommand(program: Command, command: CliCommand, onInvocation: (invoca
   const options = command.flags.map((flag) => {
     const option = optionOf(flag);
     built.addOption(option);
+    // Absent, true and false are three things: what is not said is left to the server.
+    if (flag.kind === 'boolean') built.addOption(new Option(`--no-${flag.name}`).hideHelp());
     return { flag, option };
   });
   if (command.asks) built.option('-y, --yes', 'Do not ask');
@@ -131,7 +133,8 @@ function groupOf(program: Command, words: readonly string[]): Command {
 }
 
 function optionOf(flag: Flag): Option {
-  const option = new Option(`--${flag.name}${placeholder(flag)}`, flag.description);
+  const description = flag.kind === 'boolean' ? `${flag.description} (--no-${flag.name}: false)`.trimStart() : flag.description;
+  const option = new Option(`--${flag.name}${placeholder(flag)}`, description);
   if (flag.kind === 'list' || flag.kind === 'pairs') {
     return option.argParser((value: string, previous: readonly string[] | undefined) => [...(previous ?? []), value]);
   }

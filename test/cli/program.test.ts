@@ -54,6 +54,17 @@ describe.each(table)('agents %s', (_, command) => {
     return given === null ? [`--${flag.name}`] : [`--${flag.name}`, given];
   };
 
+  it('says false by --no-… and nothing by silence, for every switch', () => {
+    for (const flag of command.flags.filter(({ kind }) => kind === 'boolean')) {
+      const others = mandatory.filter((other) => other !== flag).flatMap(argvOf);
+      const given = (...argv: readonly string[]) => valueAt(parse([...command.words, ...positions, ...others, ...argv]).params, flag.path);
+      expect(given(`--no-${flag.name}`), flag.name).toBe(false);
+      expect(given(`--no-${flag.name}`, `--${flag.name}`), flag.name).toBe(true);
+      expect(given(`--${flag.name}`, `--no-${flag.name}`), flag.name).toBe(false);
+      if (!flag.required) expect(given(), flag.name).toBeUndefined();
+    }
+  });
+
   it('puts each position and each flag where its row wants it, with its type', () => {
     for (const flag of command.flags) {
       const others = mandatory.filter((other) => other !== flag).flatMap(argvOf);

@@ -62,7 +62,7 @@ export const planExecute = defineOperation({
     digest: optional(digest.meta({ description: 'Digest of the approval that was shown; a mismatch refuses' })),
   }),
   result: planView,
-  errors: changesPlan,
+  errors: [...changesPlan, 'budget_exceeded'],
   aliases: ['plan.execute'],
   cli: { command: ['plan', 'execute'], positional: ['plan_id'] },
 });

@@ -99,6 +99,12 @@ describe('the budget of a session that was created with a cap', () => {
     expect((await call(agent, '_cleveragents/plan/status', { plan_id: planId })).pending).toMatchObject([{ details: asData }]);
     expect(await askedOf(agent, planId)).toMatchObject([{ approval_id: limit.id, kind: 'limit', details: asData }]);
 
+    // It cannot be made to go on: what it waits for is refused before anything has begun.
+    expect(await tryCall(person, '_cleveragents/plan/execute', { plan_id: planId })).toMatchObject({
+      ok: false,
+      error: { kind: 'budget_exceeded', details: { ...asData, plan_id: planId, approval_id: limit.id } },
+    });
+
     const onSession = { level: 'session', session_id: sessionId } as const;
     const atCap = await eventually(
       () => call(agent, '_cleveragents/budget/show', onSession),
@@ -262,6 +268,58 @@ describe('what is spent and held above the plan', () => {
       ]),
     );
   });
+});
+
+describe('a budget that is spent to the last micro-dollar', () => {
+  it.each(['plan', 'session', 'org'] as const)(
+    'of the %s refuses the next paid call of every plan under it with that level, and lets what is free run',
+    async (level) => {
+      const person = await newOrg();
+      const agent = await addKey(person.org, 'agent');
+      const sessionId = newName('s');
+      await call(agent, 'session.create', { session_id: sessionId, ...(level === 'session' ? { max_cost: 1 } : {}) });
+      if (level === 'org') await call(person, '_cleveragents/budget/set', { level, total_usd: 1 });
+      const open = async () => {
+        const planId = ulid();
+        await call(agent, '_cleveragents/guard/configure', {
+          plan_id: planId,
+          session_id: sessionId,
+          automation_profile: 'full-auto',
+          ...(level === 'plan' ? { guardrails: { tool_budget: 1 } } : {}),
+        });
+        return (costUsd: number, n: number) =>
+          call(agent, '_cleveragents/guard/authorize', {
+            plan_id: planId,
+            tool_name: 'own.tool',
+            arguments: { n },
+            is_write: false,
+            cost_usd: costUsd,
+          });
+      };
+      const [first, sibling] = [await open(), await open()];
+      const { decision_id } = await first(1, 1);
+      await call(agent, '_cleveragents/guard/settle', { decision_id, outcome: 'succeeded', cost_usd: 1 });
+      const held = level === 'plan' ? [first] : [first, sibling];
+      for (const authorize of held) {
+        expect(await authorize(0.000001, 2)).toMatchObject({ allowed: false, exceeded_level: level });
+        expect(await authorize(0, 3)).toMatchObject({ allowed: true });
+      }
+      if (level === 'plan') expect(await sibling(0.5, 2), 'only its own').toMatchObject({ allowed: true });
+      const used = await tryCall(person, '_cleveragents/plan/use', { action_name: await freeAction(person), session_id: sessionId });
+      if (level === 'org') {
+        await expect
+          .poll(() => tryCall(person, '_cleveragents/plan/use', { action_name: 'free', session_id: sessionId }), { timeout: 10_000 })
+          .toMatchObject({ ok: false, error: { kind: 'budget_exceeded', details: { exceeded_level: 'org' } } });
+      } else expect(used.ok).toBe(true);
+    },
+  );
+
+  const freeAction = (person: Principal) =>
+    addAction(person, {
+      name: 'free',
+      execute: [{ id: 'free', call: { tool: 'test/counter', arguments: { label: 'x' } } }],
+      apply: 'none',
+    });
 });
 
 describe('what is left of the budgets above a plan', () => {

@@ -12,6 +12,7 @@ import type { CallContext, Handlers } from '../handler.ts';
 import { keptChanges } from '../kept-changes.ts';
 import { planSummaryOf, planViewOf } from '../plan-view.ts';
 import type { OutsideCommand, PlanPort } from '../ports.ts';
+import { resumeIssue } from '../resume-issue.ts';
 import type { Services } from '../services.ts';
 import { bodyOf, startPlan } from '../start-plan.ts';
 import { contentOf } from '../task-view.ts';
@@ -43,6 +44,10 @@ export const planHandlers = {
   '_cleveragents/plan/execute': async (params, call, services) => {
     const caller = await approvingCaller(call.principal, services);
     if (!caller.ok) return caller;
+    const read = await readPlan(params.plan_id, call, services);
+    if (!read.ok) return read;
+    const issue = await resumeIssue(read.value, services);
+    if (issue !== null) return err(issue);
     return shown(
       await commandPlan(params.plan_id, call, services, {
         type: 'execute',

@@ -1,12 +1,13 @@
 /**
- * SIGKILL of the server at random moments while many plans ask for money under one tight cap (KILLS=20 for the long run). Whatever was
- * acknowledged is there, asked again it is the same decision, nothing is above the cap, and no money is lost.
+ * SIGKILL of the server at random moments while many plans ask for money, with the tightest cap at the plan, the session and the org in
+ * turn, one kill in each round (KILLS=20 for the long run). Whatever was acknowledged is there, asked again it is the same decision,
+ * nothing is above a cap, and no money is lost.
  */
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ResultOf } from '../../src/api/operations.ts';
+import type { ParamsInputOf, ResultOf } from '../../src/api/operations.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
 import { A2aConnectionError, ServiceUnavailableError } from '../../src/client/errors.ts';
 import { startServer, type TestServer, temporaryFolder } from '../support/server.ts';
@@ -16,10 +17,15 @@ const SESSIONS = 3;
 const PLANS = 12;
 /** So many requests are on their way at any time. */
 const AT_ONCE = 16;
-const CALLS = 100 * (KILLS + 1);
-/** Micro-USD; the cap is no multiple of any. */
+/** In each round. */
+const CALLS = 120;
+/** Micro-USD; the caps are no multiples of any. */
 const COSTS = [10_000, 23_000, 7_001, 40_000];
+/** Less than half of what is asked for, in all. */
 const CAP = Math.floor(((CALLS * 80_001) / 4) * 0.45);
+
+const LEVELS = ['plan', 'session', 'org'] as const;
+type Level = (typeof LEVELS)[number];
 
 type Authorized = ResultOf<'_cleveragents/guard/authorize'>;
 
@@ -90,82 +96,117 @@ async function trailOf(planId: string) {
   }
 }
 
+/** One round: `CALLS` requests of `PLANS` plans, one kill among them, and everything that holds of the books afterwards. */
+async function round(level: Level, spentBefore: number): Promise<number> {
+  const sessions = Array.from({ length: SESSIONS }, () => `kill-${ulid().toLowerCase()}`);
+  const plans = Array.from({ length: PLANS }, (_, n) => ({ id: ulid(), session: sessions[n % SESSIONS] ?? '' }));
+  const caps: Readonly<Record<Level, number>> = { plan: Math.floor(CAP / PLANS), session: Math.floor(CAP / SESSIONS), org: CAP };
+  if (level === 'org') await human.call('_cleveragents/budget/set', { level, total_usd: usd(spentBefore + CAP) });
+  else await human.call('_cleveragents/budget/set', { level: 'org', drop: ['total'] });
+  for (const id of sessions) {
+    await agent.call('session.create', { session_id: id, ...(level === 'session' ? { max_cost: usd(caps.session) } : {}) });
+  }
+  for (const { id, session } of plans) {
+    const guardrails = level === 'plan' ? { guardrails: { tool_budget: usd(caps.plan) } } : {};
+    await agent.call('_cleveragents/guard/configure', { plan_id: id, session_id: session, automation_profile: 'full-auto', ...guardrails });
+  }
+  const queue: Request[] = Array.from({ length: CALLS }, (_, n) => ({
+    planId: plans[n % PLANS]?.id ?? '',
+    n,
+    cost: COSTS[Math.floor(n / PLANS) % COSTS.length] ?? 0,
+  }));
+  const answered: { readonly request: Request; readonly answer: Authorized; readonly charged: number | null }[] = [];
+  const worker = async (): Promise<void> => {
+    for (let request = queue.shift(); request !== undefined; request = queue.shift()) {
+      const answer = await authorize(request);
+      // Some settle at once, for a part; the others hold what they got.
+      const charged = answer.allowed && request.n % 3 === 0 ? Math.floor(request.cost / 2) : null;
+      if (charged !== null) await settle(answer.decision_id, charged);
+      answered.push({ request, answer, charged });
+    }
+  };
+  const at = Math.random() * CALLS;
+  const killer = (async () => {
+    while (answered.length < Math.min(at, CALLS - AT_ONCE)) await sleep(2);
+    await sleep(30 * Math.random());
+    expect(await server.kill('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
+    await start();
+  })();
+  await Promise.all([killer, ...Array.from({ length: AT_ONCE }, worker)]);
+  expect(answered).toHaveLength(CALLS);
+
+  // What holds of each authorisation: its charge where it was settled, else its whole reservation.
+  const allowed = answered.filter(({ answer }) => answer.allowed);
+  const groupOf = ({ request }: { readonly request: Request }): string =>
+    level === 'plan' ? request.planId : level === 'session' ? (plans.find(({ id }) => id === request.planId)?.session ?? '') : 'org';
+  const held = new Map<string, number>();
+  for (const each of allowed) held.set(groupOf(each), (held.get(groupOf(each)) ?? 0) + (each.charged ?? each.request.cost));
+  for (const [group, sum] of held) expect(sum, `${level} ${group}`).toBeLessThanOrEqual(caps[level]);
+  const refused = answered.filter(({ answer }) => !answer.allowed);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { answer } of refused) expect(answer.exceeded_level).toBe(level);
+
+  // Asked again, an allowed call is the same decision.
+  for (const { request, answer, charged } of allowed.slice(0, 20)) {
+    if (charged === null) expect(await authorize(request)).toMatchObject({ allowed: true, decision_id: answer.decision_id });
+  }
+  const open = allowed.filter(({ charged }) => charged === null);
+  await Promise.all(open.map(({ answer, request }) => settle(answer.decision_id, request.cost)));
+  await Promise.all(plans.map(({ id }) => persistently(() => agent.call('_cleveragents/plan/cancel', { plan_id: id }))));
+  const spentIn = (isOf: (request: Request) => boolean): number =>
+    allowed.reduce((sum, { request, charged }) => (isOf(request) ? sum + (charged ?? request.cost) : sum), 0);
+
+  // At every level: spent is what was charged, nothing is held any more, and with what remains it is the cap, to the micro-dollar.
+  const books = (spent: number, cap: number | null) => ({
+    cap_usd: cap === null ? null : usd(cap),
+    spent_usd: usd(spent),
+    leased_usd: 0,
+    reserved_usd: 0,
+    excess_usd: 0,
+    remaining_usd: cap === null ? null : usd(cap - spent),
+  });
+  const total = async (params: ParamsInputOf<'_cleveragents/budget/show'>) =>
+    (await human.call('_cleveragents/budget/show', params)).windows.find(({ window }) => window === 'total');
+  const spent = spentBefore + spentIn(() => true);
+  await expect
+    .poll(() => total({ level: 'org' }), { timeout: 60_000, interval: 100 })
+    .toMatchObject(books(spent, level === 'org' ? spentBefore + CAP : null));
+  for (const id of sessions) {
+    const ofSession = spentIn(({ planId }) => plans.some((plan) => plan.id === planId && plan.session === id));
+    const cap = level === 'session' ? caps.session : null;
+    expect(await total({ level: 'session', session_id: id }), id).toMatchObject(books(ofSession, cap));
+  }
+  for (const { id } of plans) {
+    const cap = level === 'plan' ? caps.plan : null;
+    expect(await total({ level: 'plan', plan_id: id }), id).toMatchObject(
+      books(
+        spentIn(({ planId }) => planId === id),
+        cap,
+      ),
+    );
+  }
+
+  // Every acknowledged decision is in the trail, and every chain verifies.
+  for (const { id } of plans) {
+    const decided = new Set<unknown>();
+    for (const entry of await trailOf(id)) decided.add(entry.context['call_id']);
+    for (const { request, answer } of answered) {
+      if (request.planId === id) expect(decided.has(answer.decision_id.slice(id.length + 1)), answer.decision_id).toBe(true);
+    }
+    expect(await human.call('_cleveragents/plan/guard/audit/verify', { plan_id: id })).toMatchObject({ valid: true });
+  }
+  return spent;
+}
+
 test(
-  `killed ${KILLS} times at random moments: never above the cap, every acknowledged decision stands, nothing is lost`,
+  `killed ${KILLS} times at random moments, with the tightest cap at each level in turn: never above it, every acknowledged decision stands, nothing is lost`,
   async () => {
-    await human.call('_cleveragents/budget/set', { level: 'org', total_usd: usd(CAP) });
-    const plans = Array.from({ length: PLANS }, (_, n) => ({ id: ulid(), session: `kill-${n % SESSIONS}` }));
-    for (const { id, session } of plans) {
-      await agent.call('_cleveragents/guard/configure', { plan_id: id, session_id: session, automation_profile: 'full-auto' });
-    }
-    const queue: Request[] = Array.from({ length: CALLS }, (_, n) => ({
-      planId: plans[n % PLANS]?.id ?? '',
-      n,
-      cost: COSTS[n % COSTS.length] ?? 0,
-    }));
-    const answered: { readonly request: Request; readonly answer: Authorized; readonly charged: number | null }[] = [];
-    const worker = async (): Promise<void> => {
-      for (let request = queue.shift(); request !== undefined; request = queue.shift()) {
-        const answer = await authorize(request);
-        // Some settle at once, for a part; the others hold what they got.
-        const charged = answer.allowed && request.n % 3 === 0 ? Math.floor(request.cost / 2) : null;
-        if (charged !== null) await settle(answer.decision_id, charged);
-        answered.push({ request, answer, charged });
-      }
-    };
-    let isDone = false;
-    const killer = (async () => {
-      let kills = 0;
-      for (; kills < KILLS; kills += 1) {
-        // When a part of the work is done, at a random moment of it.
-        while (!isDone && answered.length < ((kills + Math.random()) * CALLS) / (KILLS + 1)) await sleep(5);
-        await sleep(100 * Math.random());
-        expect(await server.kill('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
-        await start();
-      }
-      return kills;
-    })();
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    isDone = true;
-    expect(await killer).toBe(KILLS);
-    expect(answered).toHaveLength(CALLS);
-
-    // What holds of each authorisation: its charge where it was settled, else its whole reservation.
-    const allowed = answered.filter(({ answer }) => answer.allowed);
-    const held = allowed.reduce((sum, { request, charged }) => sum + (charged ?? request.cost), 0);
-    expect(held).toBeLessThanOrEqual(CAP);
-    const refused = answered.filter(({ answer }) => !answer.allowed);
-    expect(refused.length).toBeGreaterThan(0);
-    for (const { answer } of refused) expect(answer.exceeded_level).toBe('org');
-
-    // Asked again, an allowed call is the same decision.
-    for (const { request, answer, charged } of allowed.slice(0, 60)) {
-      if (charged === null) expect(await authorize(request)).toMatchObject({ allowed: true, decision_id: answer.decision_id });
-    }
     let spent = 0;
-    for (const { request, answer, charged } of allowed) {
-      if (charged === null) await settle(answer.decision_id, request.cost);
-      spent += charged ?? request.cost;
-    }
-    for (const { id } of plans) await persistently(() => agent.call('_cleveragents/plan/cancel', { plan_id: id }));
-    const total = async () =>
-      (await human.call('_cleveragents/budget/show', { level: 'org' })).windows.find(({ window }) => window === 'total');
-    await expect.poll(total, { timeout: 60_000, interval: 500 }).toMatchObject({
-      cap_usd: usd(CAP),
-      spent_usd: usd(spent),
-      leased_usd: 0,
-      excess_usd: 0,
-      remaining_usd: usd(CAP - spent),
-    });
-
-    // Every acknowledged decision is in the trail, and every chain verifies.
-    for (const { id } of plans) {
-      const decided = new Map<unknown, boolean>();
-      for (const entry of await trailOf(id)) if (entry.context['call_id'] !== undefined) decided.set(entry.context['call_id'], true);
-      for (const { request, answer } of answered) {
-        if (request.planId === id) expect(decided.has(answer.decision_id.slice(id.length + 1)), answer.decision_id).toBe(true);
-      }
-      expect(await human.call('_cleveragents/plan/guard/audit/verify', { plan_id: id })).toMatchObject({ valid: true });
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const level = LEVELS[kill % LEVELS.length] ?? 'org';
+      const before = spent;
+      spent = await round(level, before);
+      if (KILLS > LEVELS.length) console.log(`kill ${kill + 1}, cap at the ${level}: ${spent - before} micro-USD spent, all books agree`);
     }
   },
   60_000 + KILLS * 30_000,

@@ -4,6 +4,7 @@ import { approvalDecide, approvalList } from './approval.ts';
 import { auditExport, auditHead } from './audit.ts';
 import { budgetSet, budgetShow } from './budget.ts';
 import { profileCalibration } from './calibration.ts';
+import { checkpointList } from './checkpoint.ts';
 import { configGet, configList, configSet } from './config.ts';
 import { planGuardAudit, planGuardAuditVerify, planGuardShow } from './guard.ts';
 import {
@@ -71,6 +72,7 @@ import { sessionClose, sessionCreate, sessionList, sessionShow } from './session
 
 /** The one list of operations that are not A2A's own, by method name. What is not here is not served and not advertised. */
 export const OPERATIONS = {
+  '_cleveragents/plan/checkpoint/list': checkpointList,
   '_cleveragents/plan/preflight': planPreflight,
   '_cleveragents/plan/use': planUse,
   '_cleveragents/plan/execute': planExecute,

@@ -10,6 +10,7 @@ import { approvalHandlers } from './handlers/approval-handlers.ts';
 import { auditHandlers } from './handlers/audit-handlers.ts';
 import { budgetHandlers } from './handlers/budget-handlers.ts';
 import { calibrationHandlers } from './handlers/calibration-handlers.ts';
+import { checkpointHandlers } from './handlers/checkpoint-handlers.ts';
 import { configHandlers } from './handlers/config-handlers.ts';
 import { guardHandlers } from './handlers/guard-handlers.ts';
 import { guardRevisionHandlers } from './handlers/guard-revision-handlers.ts';
@@ -38,6 +39,7 @@ export const HANDLERS: Handlers = {
   ...guardServiceHandlers,
   ...guardRevisionHandlers,
   ...haltHandlers,
+  ...checkpointHandlers,
   ...preflightHandlers,
   ...retireHandlers,
   ...budgetHandlers,

@@ -14,6 +14,7 @@ import type { OrgEventType, OrgLogEntry, OrgLogRow } from '../core/org-log/org-e
 import type { ListedPlan, PlanReport } from '../core/org-log/plan-report.ts';
 import type { RefusalNote } from '../core/org-log/refusals.ts';
 import type { LogDamage, LogPosition, LogStretch, LogVerdict } from '../core/plan/chain.ts';
+import type { PlanCheckpoints } from '../core/plan/checkpoint.ts';
 import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
@@ -509,6 +510,8 @@ export interface PlanPort {
   read(): Promise<PlanSnapshot | null>;
   log(afterSeq: number, limit: number): Promise<readonly LogRow[] | null>;
   diff(): Promise<PlanDiff | null>;
+  /** The newest checkpoints, oldest first, and how many were ever made. */
+  checkpoints(): Promise<PlanCheckpoints | null>;
   verify(): Promise<LogVerdict | null>;
   heads(options: HeadsQuery): Promise<PlanHeads | null>;
   /** Closes a plan whose log is damaged, once; null: there is no such plan, or its log is whole. */

@@ -15,7 +15,7 @@ import type { Refusal } from '../core/refusal.ts';
 import type { Result } from '../core/result.ts';
 import { applyChanges, type Change, type Changes } from '../core/workspace/changes.ts';
 import { decodeText } from '../core/workspace/text.ts';
-import { EMPTY_TREE } from '../core/workspace/tree.ts';
+import { EMPTY_TREE, treeDigest } from '../core/workspace/tree.ts';
 import { actorContextOf, resolveStored } from './actor-context.ts';
 import type { Actor } from './actors/actor.ts';
 import { callFactsOf } from './call-facts.ts';
@@ -361,6 +361,7 @@ function readSuccess(
     status: 'succeeded',
     result: outcome.result,
     changes,
+    ...(merged === null || call.atOnce === true ? {} : { tree: treeDigest(host.sha256, merged.value) }),
     blobs,
     readPaths: outcome.readPaths,
     reportedUsd: outcome.costUsd,

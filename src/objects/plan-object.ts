@@ -26,6 +26,7 @@ import type { JsonValue } from '../core/json.ts';
 import { spendRows } from '../core/ledger.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
+import { checkpointsOf, type PlanCheckpoints } from '../core/plan/checkpoint.ts';
 import type { Command, CreateCommand } from '../core/plan/commands.ts';
 import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
@@ -233,6 +234,10 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       deletions: input.deletions,
       patch: input.patch,
     };
+  }
+
+  async checkpoints(): Promise<PlanCheckpoints | null> {
+    return this.current === null ? null : checkpointsOf(this.current);
   }
 
   async verify(org: string, planId: string): Promise<LogVerdict | null> {

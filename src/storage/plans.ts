@@ -36,6 +36,7 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
         read: () => unlessDamaged(reach('plans.read', () => open().read())),
         log: (afterSeq, limit) => reach('plans.log', () => open().log(afterSeq, limit)),
         diff: () => unlessDamaged(reach('plans.diff', () => open().diff())),
+        checkpoints: () => unlessDamaged(reach('plans.checkpoints', () => open().checkpoints())),
         verify: () => reach('plans.verify', () => open().verify(org, planId)),
         heads: (options) => reach('plans.heads', () => open().heads(options)),
         retire: (order) => reach('plans.retire', () => open().retire({ ...order, org, planId })),

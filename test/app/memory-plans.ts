@@ -5,6 +5,7 @@ import { type SignedHead, signHead } from '../../src/core/audit/head.ts';
 import type { Sha256 } from '../../src/core/digest.ts';
 import { auditEntryOf } from '../../src/core/plan/audit.ts';
 import { genesisHash, verifyChain } from '../../src/core/plan/chain.ts';
+import { checkpointsOf } from '../../src/core/plan/checkpoint.ts';
 import type { Command } from '../../src/core/plan/commands.ts';
 import { decide } from '../../src/core/plan/decide.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
@@ -88,6 +89,10 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
             ?.filter(({ seq }) => seq > afterSeq)
             .slice(0, limit) ?? null,
         diff: async () => null,
+        checkpoints: async () => {
+          const plan = current();
+          return plan === null ? null : checkpointsOf(plan);
+        },
         verify: async () => (current() === null ? null : verifyChain(sha256, genesisHash(sha256, org, planId), logs.get(key) ?? [])),
         heads: async ({ sign, after = 0 }) => {
           const plan = current();

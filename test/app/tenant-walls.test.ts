@@ -103,6 +103,7 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/config/list': [listing('action'), { refuses: ({ project }) => ({ scope: 'project', project }), kind: 'not_found' }],
   '_cleveragents/health/check': ofNobody,
   'rpc.discover': ofNobody,
+  '_cleveragents/plan/checkpoint/list': onPlan,
   '_cleveragents/plan/preflight': { lists: ({ action }) => ({ action_name: action }), shows: () => null },
   '_cleveragents/plan/use': { refuses: ({ action }) => ({ action_name: action }), kind: 'not_found' },
   '_cleveragents/plan/execute': onPlan,

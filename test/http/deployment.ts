@@ -130,6 +130,7 @@ const noPlan: PlanPort = {
   read: async () => null,
   log: async () => null,
   diff: async () => null,
+  checkpoints: async () => null,
   verify: async () => null,
   heads: async () => null,
   retire: async () => null,

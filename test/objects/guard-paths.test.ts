@@ -63,11 +63,14 @@ interface Row {
   readonly onProject?: true;
   /** Somebody else changes the same file meanwhile: what the plan has written cannot be applied. */
   readonly collides?: true;
+  /** What an admin has turned off before any plan is made. */
+  readonly off?: 'sandbox.checkpoint.enabled';
   /** Paths on which the row cannot come up, with the reason. */
   readonly not?: Readonly<Partial<Record<string, string>>>;
 }
 
 const NOT_OUTSIDE = 'of an executor outside neither paths nor sources are known';
+const NOT_MADE = 'a plan that requires what is turned off is not made at all (start-plan.test.ts)';
 const DECIDED_BEFORE = 'the gate is behind the plan when this path begins';
 
 const rails = (guardrails: JsonObject): JsonObject => ({ guardrails });
@@ -101,6 +104,21 @@ const ROWS: readonly Row[] = [
     tool: 'test/counter',
   },
   { name: 'sandbox', floor: safety({ require_sandbox: true }), tool: 'test/external_write' },
+  {
+    name: 'checkpoint',
+    floor: safety({ require_checkpoints: true }),
+    tool: 'test/external_write',
+    off: 'sandbox.checkpoint.enabled',
+    not: {
+      'message/send 1.0': NOT_MADE,
+      'message/send 0.3': NOT_MADE,
+      'message/stream 1.0': NOT_MADE,
+      'message/stream 0.3': NOT_MADE,
+      'a replay under an Idempotency-Key': NOT_MADE,
+      'plan/use': NOT_MADE,
+      'guard/authorize': 'an executor outside keeps its own files',
+    },
+  },
   {
     name: 'protected_path',
     floor: {},
@@ -246,6 +264,7 @@ class Cell {
     const cell = new Cell(row, person, formatApiKey({ id, secret }));
     // Whoever starts the plan answers in it as well.
     await services.config.set(person.org, 'org', 'approvals.separate_requester', false);
+    if (row.off !== undefined) await call(person, '_cleveragents/config/set', { key: row.off, value: false });
     if (row.onProject === true) cell.project = await addProject(person, { 'a.txt': 'old' });
     return cell;
   }

@@ -17,6 +17,7 @@ const METHODS: Record<Exclude<keyof PlanPort, 'create'>, (port: PlanPort, person
   read: (port) => port.read(),
   log: (port) => port.log(0, 10),
   diff: (port) => port.diff(),
+  checkpoints: (port) => port.checkpoints(),
   verify: (port) => port.verify(),
   heads: (port) => port.heads({ sign: true }),
   wake: (port) => port.wake(),

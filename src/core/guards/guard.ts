@@ -38,6 +38,8 @@ export const AUDIT_EVENT_TYPES = [
   'skill_category_blocked',
   'sandbox_allowed',
   'sandbox_blocked',
+  'checkpoint_allowed',
+  'checkpoint_blocked',
   'protected_path_allowed',
   'protected_path_blocked',
   'taint_allowed',
@@ -130,6 +132,8 @@ export interface GuardFacts {
   readonly grants: Grants;
   /** Whether arguments of the call derive from content that came from outside. */
   readonly tainted: boolean;
+  /** Why no checkpoint could be recorded before the call; null or absent: one can, or it is nothing of ours. */
+  readonly noCheckpoint?: string | null;
   /** Guards that an approval of exactly this call, alone or with others of its step, has overridden → the id of that approval. */
   readonly approvedGuards: ReadonlyMap<string, string>;
 }

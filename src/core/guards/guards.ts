@@ -6,6 +6,7 @@ import { allowlistGuard } from './allowlist.ts';
 import { applyApprovalGuard } from './apply-approval.ts';
 import { budgetGuard } from './budget.ts';
 import { callLimitGuard } from './call-limit.ts';
+import { checkpointGuard } from './checkpoint.ts';
 import { confirmationGuard } from './confirmation.ts';
 import { denylistGuard } from './denylist.ts';
 import type { ApprovalPower, AuditEventType, Guard, GuardedCall, GuardFacts, GuardRequest, GuardVerdict, Objection } from './guard.ts';
@@ -35,6 +36,7 @@ export const GUARDS: readonly Guard[] = [
   unsafeToolsGuard,
   skillCategoryGuard,
   sandboxGuard,
+  checkpointGuard,
   protectedPathGuard,
   taintGuard,
   budgetGuard,

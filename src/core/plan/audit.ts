@@ -92,6 +92,8 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
         threshold: guards.find((verdict) => verdict.guard === 'confidence')?.limit,
         exceeded_level: guards.find((verdict) => !verdict.allowed)?.exceededLevel,
         consumed_approval: row.data.consumed_approval,
+        checkpoint_id: row.data.checkpoint_id,
+        checkpoint_tree: row.data.checkpoint?.tree,
         policy_digest: row.data.policy_digest,
         guards: guards.map((verdict) => ({
           guard: verdict.guard,

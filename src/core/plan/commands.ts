@@ -75,6 +75,8 @@ export type SettleOutcome =
       readonly result: JsonValue;
       /** Path, and the change with its blob already digested by the engine. */
       readonly changes: readonly (readonly [string, Change])[];
+      /** Digest of the plan's files with the changes; absent: not known. */
+      readonly tree?: string;
       readonly blobs: ReadonlyMap<string, Uint8Array>;
       readonly readPaths: readonly string[];
       readonly reportedUsd: unknown;

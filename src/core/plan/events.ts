@@ -11,6 +11,7 @@ import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
 import type { EventAbout } from './about.ts';
 import type { PathChange } from './at-once.ts';
+import type { CheckpointBody } from './checkpoint.ts';
 import type { ExternalOutcome } from './external/external.ts';
 import type {
   ActorRef,
@@ -51,6 +52,8 @@ export interface EventBodies {
     readonly policy_digest: string;
     /** Absent: a workspace, and checkpoints. */
     readonly sandbox?: SandboxSettings;
+    /** Digest of the files that the plan starts from; absent: not known, or nothing of ours. */
+    readonly tree?: string;
     readonly statistics: OutcomeStatistics;
     readonly requester: ActorRef;
     readonly create_digest: string;
@@ -93,6 +96,9 @@ export interface EventBodies {
     readonly policy_digest: string;
     readonly reserved_micro_usd: number;
     readonly consumed_approval?: string;
+    /** Recorded with an authorised write; calls of one batch that are authorised together share one, the first brings it. */
+    readonly checkpoint?: CheckpointBody;
+    readonly checkpoint_id?: string;
     /** With the first call of a step: what the actor proposed. */
     readonly step?: Step;
     readonly cursor?: JsonValue;
@@ -123,6 +129,8 @@ export interface EventBodies {
     readonly changes: readonly (readonly [string, Change])[];
     readonly read_paths: readonly string[];
     readonly taint: string | null;
+    /** Digest of the plan's files with `changes`. */
+    readonly tree?: string;
     /** The project holds `changes` already: they were written at once. */
     readonly written?: {
       readonly commit_id: string;

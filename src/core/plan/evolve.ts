@@ -8,6 +8,7 @@ import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, 
 import { parseCostUsd } from '../money.ts';
 import { DEFAULT_SANDBOX } from '../sandbox.ts';
 import { withWrite } from './at-once.ts';
+import { withCheckpoint } from './checkpoint.ts';
 import type { Charge, EventBodies, LogRow, Move } from './events.ts';
 import { checkRecorded, countCall, imported, openedOutside, settledOutside } from './external/evolve.ts';
 import {
@@ -83,6 +84,9 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     messages: data.message === null ? [] : [data.message],
     artifacts: [],
     changes: [],
+    tree: data.tree ?? null,
+    checkpoints: [],
+    checkpointsMade: 0,
     readPaths: [],
     readHosts: [],
     workedMs: 0,
@@ -269,7 +273,7 @@ function enterPhase(plan: Plan, to: Move): Plan {
 }
 
 function rebased(plan: Plan, project: NonNullable<Plan['project']>): Plan {
-  return { ...plan, project, changes: [], readPaths: [], readHosts: [], apply: null };
+  return { ...plan, project, changes: [], tree: project.base, readPaths: [], readHosts: [], apply: null };
 }
 
 /** Strategize begins again: what was decided before stays in the tree, superseded; the root stands. */
@@ -279,12 +283,14 @@ function supersede(plan: Plan): Plan {
 
 function callDecided(plan: Plan, data: Body<'call_decided'>, { seq, at }: Pick<LogRow, 'seq' | 'at'>): Plan {
   let next = data.step !== undefined ? inStep(plan, data.step, data.cursor ?? plan.cursor) : countCall(plan, data.call);
-  const call = startedOutside(data, seq);
+  const started = startedOutside(data, seq);
+  const call = data.checkpoint_id === undefined ? started : { ...started, checkpointId: data.checkpoint_id };
   next = {
     ...next,
     calls: { ...next.calls, [call.id]: call },
     nextCall: Math.max(next.nextCall, callNumber(call.id) + 1),
   };
+  if (data.checkpoint !== undefined) next = withCheckpoint(next, { ...data.checkpoint, seq, at });
   if (data.call.status !== 'authorised') return next;
   return {
     ...next,
@@ -318,7 +324,14 @@ function callNumber(id: string): number {
 }
 
 function callSent(plan: Plan, { call_id: id, write }: Body<'call_sent'>): Plan {
-  return withCall(plan, id, (call) => {
+  // The write is made for this head: so it was before it.
+  const checkpoints =
+    write === undefined
+      ? plan.checkpoints
+      : plan.checkpoints.map((each) =>
+          each.call === id && each.id === plan.calls[id]?.checkpointId ? { ...each, tree: write.head } : each,
+        );
+  return withCall({ ...plan, checkpoints }, id, (call) => {
     if (write === undefined) return { ...call, status: 'sent' };
     const { commit_id: commitId, head, changes, before, result, reported: reportedUsd, taint } = write;
     return { ...call, status: 'sent', write: { commitId, head, changes, before, result, reportedUsd, taint } };
@@ -326,9 +339,9 @@ function callSent(plan: Plan, { call_id: id, write }: Body<'call_sent'>): Plan {
 }
 
 /** What the project holds is there, also where the plan had ended before it was known. */
-function withChanges(plan: Plan, { changes, written }: Body<'call_settled'>): Plan {
+function withChanges(plan: Plan, { changes, written, tree }: Body<'call_settled'>): Plan {
   if (changes.length === 0) return plan;
-  const next = { ...plan, changes: [...new Map([...plan.changes, ...changes])] };
+  const next = { ...plan, changes: [...new Map([...plan.changes, ...changes])], tree: written?.head ?? tree ?? null };
   return written === undefined ? next : { ...next, writtenAtOnce: withWrite(plan.writtenAtOnce, written) };
 }
 

@@ -9,6 +9,7 @@ import type { SandboxSettings } from '../sandbox.ts';
 import type { RiskClass } from '../tool.ts';
 import type { Change } from '../workspace/changes.ts';
 import type { SentWrite, WrittenAtOnce } from './at-once.ts';
+import type { Checkpoint } from './checkpoint.ts';
 import type { ExternalCall, ExternalState } from './external/external.ts';
 import type { DecisionType, StepResult } from './proposal.ts';
 
@@ -123,6 +124,8 @@ export interface Call {
   readonly external?: ExternalCall;
   /** What it writes goes to the project at once (at-once.ts). */
   readonly atOnce?: true;
+  /** The checkpoint that was recorded before it. */
+  readonly checkpointId?: string;
   /** The write that was sent, until its outcome is known. */
   readonly write?: SentWrite;
 }
@@ -319,6 +322,12 @@ export interface Plan {
   readonly messages: readonly PlanMessage[];
   readonly artifacts: readonly PlanArtifact[];
   readonly changes: readonly (readonly [string, Change])[];
+  /** Digest of the plan's files as it knows them; null: not known. */
+  readonly tree: string | null;
+  /** The newest ones, oldest first. */
+  readonly checkpoints: readonly Checkpoint[];
+  /** All that were ever made. */
+  readonly checkpointsMade: number;
   /** Present once something went to the project at once; `changes` are then what is written there. */
   readonly writtenAtOnce?: WrittenAtOnce;
   readonly readPaths: readonly string[];

@@ -13,7 +13,7 @@ export interface PlanSnapshot {
 
 export type PublicPlan = Omit<
   Plan,
-  'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'readHosts' | 'guidance' | 'input' | 'writtenAtOnce'
+  'cursor' | 'calls' | 'results' | 'changes' | 'readPaths' | 'readHosts' | 'guidance' | 'input' | 'writtenAtOnce' | 'checkpoints'
 > & {
   /** What is in the project already, where writes go there at once. */
   readonly written?: WrittenSummary;
@@ -62,6 +62,7 @@ export function snapshotOf(plan: Plan, load: (digest: string) => JsonValue, opti
     readHosts: _hosts,
     guidance: _guidance,
     input: _input,
+    checkpoints: _checkpoints,
     writtenAtOnce,
     ...kept
   } = plan;

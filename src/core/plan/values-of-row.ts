@@ -13,7 +13,7 @@ export function valuesOfRow(row: LogRow): readonly string[] {
     case 'gate_decided':
       return digests(ofDiff(row.data.diff));
     case 'call_decided':
-      return digests(ofCall(row.data.call));
+      return digests([...ofCall(row.data.call), row.data.checkpoint?.cursor]);
     case 'call_settled':
       return [...digests([row.data.result]), ...ofChanges(row.data.changes)];
     case 'call_sent':

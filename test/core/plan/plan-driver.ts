@@ -202,6 +202,12 @@ export const diffOf = (plan: Plan, text = JSON.stringify(plan.changes)): DiffInp
 const written = (path: string): SettleOutcome =>
   succeeded({ changes: [[path, { kind: 'write', mode: '100644', blob: sha256(path), sizeBytes: 1 }]] });
 
+/** The engine knows the files with what a call changed, and says their digest. */
+const withTree = (outcome: SettleOutcome): SettleOutcome =>
+  outcome.status !== 'succeeded' || outcome.changes.length === 0 || outcome.tree !== undefined
+    ? outcome
+    : { ...outcome, tree: sha256(JSON.stringify(outcome.changes)) };
+
 /** What a tool wants written, for the head that the plan saw last. */
 export function writeOf(outcome: Extract<SettleOutcome, { status: 'succeeded' }>, plan: Plan): WriteToSend {
   const { changes, blobs, result, reportedUsd, taint } = outcome;
@@ -425,7 +431,7 @@ export class PlanDriver {
     this.performed.push({ id: open.id, tool: open.tool, attempt: open.attempt, arguments: open.arguments });
     this.nowMs += this.callMs;
     if (outcome === null) return false;
-    this.must({ type: 'settle', callId: open.id, attempt: open.attempt, outcome });
+    this.must({ type: 'settle', callId: open.id, attempt: open.attempt, outcome: withTree(outcome) });
     return true;
   }
 

@@ -132,6 +132,7 @@ const outcome: fc.Arbitrary<SettleOutcome> = fc.oneof(
     arbitrary: fc.constantFrom(undefined, null, 0, 0.05, 0.1, 3, -1, Number.NaN, 'much').map((reportedUsd) => succeeded({ reportedUsd })),
   },
   { weight: 1, arbitrary: fc.constant(succeeded({ changes: [['a.txt', { kind: 'delete' }]], readPaths: ['b'], taint: 'web' })) },
+  { weight: 1, arbitrary: fc.constant(succeeded({ changes: [['a.txt', { kind: 'delete' }]], tree: 'e'.repeat(64) })) },
   {
     weight: 4,
     arbitrary: fc.record({ transient: fc.boolean(), dispatched: fc.boolean(), reportedUsd: fc.constantFrom(undefined, 0.01) }).map(failed),
@@ -327,7 +328,13 @@ export const history: fc.Arbitrary<History> = fc.record({
     guardrails,
     orgFloor: fc.constantFrom({}, {}, {}, {}, { tool_budget: 0.4 }, { max_wall_clock_seconds: 90 }, { tool_denylist: ['pay.*'] }),
     apply: fc.constantFrom('project' as const, 'project' as const, 'none' as const),
-    sandbox: fc.constantFrom(DEFAULT_SANDBOX, DEFAULT_SANDBOX, DEFAULT_SANDBOX, { ...DEFAULT_SANDBOX, strategy: 'none' as const }),
+    sandbox: fc.constantFrom(
+      DEFAULT_SANDBOX,
+      DEFAULT_SANDBOX,
+      DEFAULT_SANDBOX,
+      { ...DEFAULT_SANDBOX, strategy: 'none' as const },
+      { ...DEFAULT_SANDBOX, checkpointsEnabled: false },
+    ),
   }),
   separateRequester: fc.boolean(),
   requireDigest: fc.boolean(),

@@ -7,10 +7,12 @@ import { expect } from 'vitest';
 import { effectiveLimit, type GuardPolicy } from '../../../src/core/guard-policy.ts';
 import { reservedMicroUsd } from '../../../src/core/ledger.ts';
 import { parseCostUsd } from '../../../src/core/money.ts';
+import { MAX_CHECKPOINTS } from '../../../src/core/plan/checkpoint.ts';
 import type { LogRow } from '../../../src/core/plan/events.ts';
 import { evolve } from '../../../src/core/plan/evolve.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { haltOf, type Plan, pendingApprovals } from '../../../src/core/plan/plan.ts';
+import { isWriteClass } from '../../../src/core/tool.ts';
 
 /** As `expect`, for what is checked so often that a matcher for each would take most of the time. */
 function hold(condition: boolean, what: string): void {
@@ -81,6 +83,7 @@ export class Witness {
   private retriesGranted = 0;
   private ended = false;
   private writes = 0;
+  private checkpoints = 0;
   private seen = 0;
   private used = 0;
   /** The policy under which each approval was asked, and the one that nothing may loosen. */
@@ -121,6 +124,16 @@ export class Witness {
         expect(this.allowed.has(key), `${key} is allowed twice`).toBe(false);
         expect(amount).toBe(call.estimateMicroUsd);
         expect(row.data.guards.every((verdict) => verdict.allowed)).toBe(true);
+        if (isWriteClass(call.riskClass) && before !== null) {
+          const { checkpoint, checkpoint_id: id } = row.data;
+          const possible = before.external === undefined && before.sandbox.checkpointsEnabled && before.tree !== null;
+          expect(id !== undefined, `${key} writes without a checkpoint`).toBe(possible);
+          expect(id !== undefined || before.external !== undefined || !before.policy.requireCheckpoints).toBe(true);
+          if (checkpoint !== undefined) {
+            expect(checkpoint).toMatchObject({ id, tree: before.tree });
+            this.checkpoints += 1;
+          }
+        } else expect(row.data.checkpoint_id).toBeUndefined();
         this.allowed.set(key, amount);
         this.held.set(key, amount);
         this.attempts.set(call.id, (this.attempts.get(call.id) ?? 0) + 1);
@@ -243,6 +256,8 @@ export class Witness {
       // What was never sent gives its money back with the end.
       for (const call of Object.values(this.mirror.calls)) if (call.status === 'authorised') this.held.delete(`${call.id}.${call.attempt}`);
     }
+    hold(this.mirror.checkpointsMade === this.checkpoints, 'the account of checkpoints is wrong');
+    hold(this.mirror.checkpoints.length === Math.min(this.checkpoints, MAX_CHECKPOINTS), 'not the newest checkpoints are kept');
     hold((this.mirror.writtenAtOnce?.writes ?? 0) === this.writes, 'the account of what was written is wrong');
     this.money(this.mirror, row.type === 'call_decided' && row.data.allowed ? row.data.call.id : null);
   }

@@ -27,6 +27,7 @@ const VIOLATIONS: ReadonlyMap<string, Violation> = new Map<string, Violation>([
   ['unsafe_tools', { policy: { allowUnsafeTools: false }, request: { riskClass: 'unsafe' } }],
   ['skill_category', { policy: { skillCategories: [{ origin: 'profile', entries: ['other'] }] } }],
   ['sandbox', { policy: { requireSandbox: true }, request: { changesOutside: true } }],
+  ['checkpoint', { policy: { requireCheckpoints: true }, request: { riskClass: 'unsafe' }, facts: { noCheckpoint: 'none can be made' } }],
   ['protected_path', { request: { protectedPaths: ['.env'] } }],
   ['taint', { request: { riskClass: 'unsafe' }, facts: { tainted: true } }],
   ['budget_cap', { policy: { planCapMicroUsd: limit(0) }, request: { costMicroUsd: 1 } }],

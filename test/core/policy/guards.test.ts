@@ -51,6 +51,7 @@ describe('the list of guards', () => {
       'unsafe_tools',
       'skill_category',
       'sandbox',
+      'checkpoint',
       'protected_path',
       'taint',
       'budget_cap',

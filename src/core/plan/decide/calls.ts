@@ -10,6 +10,7 @@ import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
 import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
 import { isWriteClass, riskierOf } from '../../tool.ts';
 import { writesAtOnce } from '../at-once.ts';
+import { type CheckpointBody, checkpointObstacle } from '../checkpoint.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
 import { isExternal } from '../external/external.ts';
@@ -87,6 +88,7 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
   const doomed = plan.policy.unattended && (asks.length > 0 || gateSays === 'fail');
 
   let begin = start;
+  let checkpointId: string | null = null;
   for (const { call, report, kind } of rulings) {
     const held = kind === 'ok' && !call.gatePassed && gateSays !== 'proceed';
     // Where the plan ends with this decision nothing is left open: what was not refused by itself does not run either.
@@ -104,6 +106,10 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
     const confidenceVerdict = gateVerdict(plan, gate, call, gateSays, held);
     const first = report.first ?? (held ? confidenceVerdict : doomed ? ENDS_WITH_ITS_BATCH : null);
     const consumed = status === 'authorised' ? consumedApproval(plan, call) : null;
+    const needsCheckpoint = status === 'authorised' && isWriteClass(call.riskClass);
+    // What is authorised together is before the same files; one checkpoint stands for all of it.
+    const checkpoint: CheckpointBody | null = needsCheckpoint && checkpointId === null ? checkpointBefore(work, call, begin) : null;
+    checkpointId = checkpoint?.id ?? checkpointId;
     work.emit('call_decided', call.external?.by ?? SYSTEM, {
       call: {
         ...call,
@@ -123,6 +129,8 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
       policy_digest: plan.policyDigest,
       reserved_micro_usd: status === 'authorised' ? call.estimateMicroUsd : 0,
       ...(consumed === null ? {} : { consumed_approval: consumed }),
+      ...(checkpoint === null ? {} : { checkpoint }),
+      ...(needsCheckpoint && checkpointId !== null ? { checkpoint_id: checkpointId } : {}),
       ...(begin === null ? {} : { step: begin.step, cursor: begin.cursor }),
     });
     begin = null;
@@ -140,6 +148,33 @@ export function decideCalls(work: Work, calls: readonly Call[], start: BatchStar
   }
   openApprovals(work, rulings);
   openGateIfDue(work);
+}
+
+/** What is recorded with the first write that a decision authorises; null where checkpoints are off, or nothing of ours. */
+function checkpointBefore(work: Work, call: Call, start: BatchStart | null): CheckpointBody | null {
+  const plan = work.plan();
+  if (isExternal(plan) || plan.tree === null || checkpointObstacle(plan) !== null) return null;
+  const step = start?.step ?? plan.step;
+  const isNewStep = start !== null && start.step.number !== plan.step?.number;
+  const decisions = plan.decisions.filter((each) => !each.superseded);
+  return {
+    id: `${plan.id}.k${plan.checkpointsMade + 1}`,
+    tree: plan.tree,
+    phase: plan.phase,
+    cursor: work.store(step?.startCursor ?? null),
+    decision: decisions.at(-1)?.id ?? null,
+    counters: {
+      attempt: plan.attempt,
+      step: step?.number ?? plan.stepsUsed,
+      callsInStep: isNewStep ? 0 : plan.callsInStep,
+      callsInInvocation: plan.callsInInvocation,
+      decisions: decisions.length,
+      results: plan.results.length,
+      spentMicroUsd: plan.ledger.settledMicroUsd + plan.ledger.overrunMicroUsd,
+    },
+    call: call.id,
+    reason: `before ${call.tool} (${call.id}${call.attempt > 1 ? `, attempt ${call.attempt}` : ''})`,
+  };
 }
 
 /** An executor outside may be allowed a call while a question about it is still open; only an approval that was given is consumed. */
@@ -281,6 +316,7 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
       retries: plan.grants.retries,
     },
     tainted: plan.tainted,
+    noCheckpoint: checkpointObstacle(plan),
     approvedGuards: new Map(),
   };
 }

@@ -5,6 +5,7 @@ import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import { DEFAULT_SANDBOX, type SandboxSettings } from '../../sandbox.ts';
+import { EMPTY_TREE, treeDigest } from '../../workspace/tree.ts';
 import type { Caller, Command, CreateCommand } from '../commands.ts';
 import { type Approval, type Plan, type PlanMessage, pendingApprovals, type Stored } from '../plan.ts';
 import { SYSTEM, type Work } from '../work.ts';
@@ -29,6 +30,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
     policy: command.policy,
     policy_digest: digestOf(sha256, command.policy),
     ...(command.sandbox === undefined ? {} : { sandbox: command.sandbox }),
+    ...(command.external === true ? {} : { tree: command.project?.base ?? treeDigest(sha256, EMPTY_TREE) }),
     statistics: command.statistics,
     requester: command.by,
     create_digest: createDigest(work, command),

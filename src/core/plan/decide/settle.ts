@@ -84,6 +84,7 @@ function settleSuccess(work: Work, call: Call, outcome: Extract<SettleOutcome, {
     result: work.store(outcome.result),
     charge: chargeFor(work, reservationId(call), outcome),
     changes: outcome.changes,
+    ...(outcome.tree === undefined || outcome.changes.length === 0 ? {} : { tree: outcome.tree }),
     read_paths: outcome.readPaths,
     taint: outcome.taint,
   });

@@ -3,6 +3,9 @@
  * Worker and the Worker under test.
  */
 import { ulid } from 'ulid';
+import { type CardSigner, makeCardSigner } from './a2a/card-signature.ts';
+import { parseExtensionsHeader } from './a2a/extension.ts';
+import { type IdentityTokens, makeIdentityTokens } from './app/identity-tokens.ts';
 import { pushPage } from './app/push-to-plans.ts';
 import type { Services } from './app/services.ts';
 import { sweep } from './app/sweep.ts';
@@ -33,6 +36,7 @@ import { makeProfileStore } from './storage/d1/profile-store.ts';
 import { makeProjectStore } from './storage/d1/project-store.ts';
 import { makeSessionStore } from './storage/d1/session-store.ts';
 import { makeFloors, makeHalts } from './storage/halts.ts';
+import { makeIssuerKeys } from './storage/issuer-keys.ts';
 import { makeProjects } from './storage/objects.ts';
 import { makeOrgLog } from './storage/org-log.ts';
 import { makePlans } from './storage/plans.ts';
@@ -57,6 +61,20 @@ export interface Env {
   readonly AUDIT_SIGNING_KEY?: string;
   /** Public keys that signed before the one in use, as a JSON list of JWKs: what they signed stays verifiable. */
   readonly AUDIT_PUBLIC_KEYS?: string;
+  /** Secret: Ed25519 private key as JWK that signs the Agent Card, another one than that of the logs. Absent: the card is not signed. */
+  readonly CARD_SIGNING_KEY?: string;
+  /** The identity provider whose tokens are accepted beside keys: issuer, the audience that stands for this deployment, and its keys. */
+  readonly OIDC_ISSUER?: string;
+  readonly OIDC_AUDIENCE?: string;
+  readonly OIDC_JWKS_URL?: string;
+  /** What stands before the names of our claims; default `cleveragents_`. */
+  readonly OIDC_CLAIM_PREFIX?: string;
+  /** The org of all its tokens; absent: their claim says it. */
+  readonly OIDC_ORG?: string;
+  /** `off`: no extended card. */
+  readonly EXTENDED_CARD?: string;
+  /** URIs, with commas between, of extensions that clients have to name in each message. */
+  readonly REQUIRED_EXTENSIONS?: string;
 }
 
 export const VERSION = '0.1.0';
@@ -143,6 +161,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
       authMode: env.AUTH_MODE === 'open' ? 'open' : 'bearer',
       openOrg: env.OPEN_ORG ?? 'dev',
       publicOrg: env.PUBLIC_ORG ?? null,
+      extendedCard: env.EXTENDED_CARD !== 'off',
+      requiredExtensions: parseExtensionsHeader(env.REQUIRED_EXTENSIONS),
     },
     keys: makeKeyStore(env.DB),
     actions: makeActionStore(env.DB),
@@ -155,6 +175,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
     planIndex: makePlanIndex(env.DB),
     audit: makeAuditStore(env.DB),
     auditKeys: auditKeysOf(env),
+    cardSigner: cardSignerOf(env),
+    tokens: tokensOf(env),
     idempotency: makeIdempotencyStore(env.DB),
     outcomes: makeOutcomeStore(env.DB),
     plans: makePlans(env.PLANS),
@@ -202,6 +224,28 @@ function auditKeysOf({ AUDIT_SIGNING_KEY: signingKey, AUDIT_PUBLIC_KEYS: earlier
   }
   return known.keys;
 }
+
+/** What is made once of one or several variables, since it remembers keys and signatures. */
+function oncePerIsolate<T>(make: (variables: readonly (string | undefined)[]) => T): (...variables: readonly (string | undefined)[]) => T {
+  let made: { readonly of: string; readonly value: T } | null = null;
+  return (...variables) => {
+    const of = JSON.stringify(variables);
+    if (made?.of !== of) made = { of, value: make(variables) };
+    return made.value;
+  };
+}
+
+const onceSigner = oncePerIsolate(([key]) => makeCardSigner(key, sha256));
+const cardSignerOf = (env: Env): CardSigner => onceSigner(env.CARD_SIGNING_KEY);
+
+const onceTokens = oncePerIsolate(([issuer, audience, jwksUrl, claimPrefix, org]) =>
+  makeIdentityTokens(
+    { issuer, audience, jwksUrl, claimPrefix, org },
+    { keysAt: (url) => makeIssuerKeys({ url, nowMs: () => Date.now() }), sha256 },
+  ),
+);
+const tokensOf = (env: Env): IdentityTokens =>
+  onceTokens(env.OIDC_ISSUER, env.OIDC_AUDIENCE, env.OIDC_JWKS_URL, env.OIDC_CLAIM_PREFIX, env.OIDC_ORG);
 
 function immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null {
   return (

@@ -25,7 +25,13 @@ export interface CardInput {
   readonly capabilities: { readonly streaming: boolean; readonly pushNotifications: boolean; readonly extendedAgentCard: boolean };
   /** Names of the methods of our extension, from the table of operations. */
   readonly extensionMethods: readonly string[];
+  /** What else the parameters of our extension say: on the extended card, what the caller may use. */
+  readonly extensionParams?: JsonObject | undefined;
+  /** Extensions that a client has to name in each message; others than ours stand on the card beside it. */
+  readonly requiredExtensions?: readonly string[] | undefined;
   readonly auth: 'bearer' | 'open';
+  /** Where the identity provider describes itself, when tokens of one are accepted. */
+  readonly openIdConnectUrl?: string | undefined;
   readonly defaultInputModes?: readonly string[] | undefined;
   readonly defaultOutputModes?: readonly string[] | undefined;
 }
@@ -58,7 +64,6 @@ export const GENERAL_SKILL: CardSkill = {
   tags: ['plan'],
 };
 
-const BEARER_SCHEME = 'bearerAuth';
 const DEFAULT_MODES = ['text/plain', 'application/json'] as const;
 
 /** The card as `hybrid` (no `A2A-Version` header, or 0.3) or as pure `1.0` (header `A2A-Version: 1.0`). */
@@ -81,10 +86,10 @@ export function buildCard(input: CardInput, shape: 'hybrid' | '1.0'): JsonObject
       streaming: input.capabilities.streaming,
       pushNotifications: input.capabilities.pushNotifications,
       extendedAgentCard: input.capabilities.extendedAgentCard,
-      extensions: [extensionEntry(input.extensionMethods)],
+      extensions: extensionEntries(input),
     },
     ...(hybrid ? { supportsAuthenticatedExtendedCard: input.capabilities.extendedAgentCard } : {}),
-    ...(input.auth === 'open' ? {} : security(hybrid)),
+    ...(input.auth === 'open' ? {} : security(input.openIdConnectUrl, hybrid)),
     defaultInputModes: modes(input.defaultInputModes),
     defaultOutputModes: modes(input.defaultOutputModes),
     skills: (input.skills.length === 0 ? [GENERAL_SKILL] : input.skills).map(skillEntry),
@@ -104,24 +109,63 @@ function legacyEndpoints(baseUrl: string, interfaces: readonly CardInterface[]):
   };
 }
 
-function extensionEntry(methods: readonly string[]): JsonObject {
-  return {
+/** `required` is written only where it is true: a default that is spelled out would be dropped by those who check the signature. */
+function extensionEntries({ extensionMethods, extensionParams, requiredExtensions = [] }: CardInput): readonly JsonObject[] {
+  const own = wire({
     uri: EXTENSION_URI,
     description: 'Plans, guards, budgets, approvals and audit trails of CleverAgents; methods are called over the same JSON-RPC endpoint.',
-    required: false,
-    params: { methods: [...new Set(methods)].sort() },
+    required: requiredExtensions.includes(EXTENSION_URI) || undefined,
+    params: { methods: [...new Set(extensionMethods)].sort(), ...extensionParams },
+  });
+  const others = requiredExtensions.filter((uri) => uri !== EXTENSION_URI);
+  return [
+    own,
+    ...others.map(
+      (uri): JsonObject => ({ uri, description: 'Clients of this deployment have to name it in each message.', required: true }),
+    ),
+  ];
+}
+
+interface Scheme {
+  readonly name: string;
+  /** The one-of member of 1.0 and what is in it. */
+  readonly member: string;
+  readonly body: JsonObject;
+  /** The members of 0.3. */
+  readonly legacy: JsonObject;
+}
+
+/** Any one of them is enough. In the hybrid each scheme holds both forms: 0.3 readers need `type`, 1.0 readers the one-of member. */
+function security(openIdConnectUrl: string | undefined, hybrid: boolean): Record<string, JsonValue> {
+  const schemes = schemesOf(openIdConnectUrl);
+  const entries = schemes.map(({ name, member, body, legacy }): [string, JsonObject] => [
+    name,
+    { ...(hybrid ? legacy : {}), [member]: body },
+  ]);
+  return {
+    securitySchemes: Object.fromEntries(entries),
+    // An empty list of scopes is left out, as ProtoJSON does.
+    securityRequirements: schemes.map(({ name }) => ({ schemes: { [name]: {} } })),
+    ...(hybrid ? { security: schemes.map(({ name }) => ({ [name]: [] })) } : {}),
   };
 }
 
-/** In the hybrid each scheme holds both forms: 0.3 readers need `type`, 1.0 readers the one-of member. */
-function security(hybrid: boolean): Record<string, JsonValue> {
-  const description = 'API key or token in the Authorization header';
-  const http = { scheme: 'bearer', description };
-  return {
-    securitySchemes: { [BEARER_SCHEME]: { ...(hybrid ? { type: 'http', ...http } : {}), httpAuthSecurityScheme: http } },
-    securityRequirements: [{ schemes: { [BEARER_SCHEME]: { list: [] } } }],
-    ...(hybrid ? { security: [{ [BEARER_SCHEME]: [] }] } : {}),
-  };
+function schemesOf(openIdConnectUrl: string | undefined): readonly Scheme[] {
+  const http = { scheme: 'bearer', description: 'API key or token in the Authorization header' };
+  const apiKey = { name: 'X-API-Key', description: 'API key in a header of its own' };
+  const oidc = { openIdConnectUrl: openIdConnectUrl ?? '', description: 'Token of the identity provider, in the Authorization header' };
+  return [
+    { name: 'bearerAuth', member: 'httpAuthSecurityScheme', body: http, legacy: { type: 'http', ...http } },
+    {
+      name: 'apiKeyAuth',
+      member: 'apiKeySecurityScheme',
+      body: { location: 'header', ...apiKey },
+      legacy: { type: 'apiKey', in: 'header', ...apiKey },
+    },
+    ...(openIdConnectUrl === undefined
+      ? []
+      : [{ name: 'openIdConnect', member: 'openIdConnectSecurityScheme', body: oidc, legacy: { type: 'openIdConnect', ...oidc } }]),
+  ];
 }
 
 function skillEntry(skill: CardSkill): JsonObject {

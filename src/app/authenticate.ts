@@ -26,7 +26,13 @@ export interface AuthenticateOptions {
 }
 
 /** Longest text that is looked at; a longer one is no key. */
-const MAX_TOKEN_CHARACTERS = 512;
+const MAX_KEY_CHARACTERS = 512;
+
+/** The same for a token of the identity provider. */
+const MAX_TOKEN_CHARACTERS = 8_192;
+
+/** The compact form of a JSON Web Token that is signed. */
+const JSON_WEB_TOKEN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 
 /** Compared when there is no row, so that an unknown key takes the work that a wrong secret does. No secret has this hash. */
 const NO_HASH = '-'.repeat(64);
@@ -36,8 +42,15 @@ const REFUSED: Refusal = {
   message: 'Authentication required: send "Authorization: Bearer ca_…" with a valid key',
 };
 
+const UNREACHABLE: Refusal = {
+  kind: 'unavailable',
+  message: 'The identity provider does not answer now; repeat the call in a moment',
+  retryAfterSeconds: 5,
+};
+
 /**
- * Who calls. Absent, malformed, unknown, wrong, expired and revoked keys all get the same refusal: it must not tell which keys exist.
+ * Who calls: by a key of ours or, where the deployment has an identity provider, by a token of it. Absent, malformed, unknown, wrong,
+ * expired and revoked keys and tokens all get the same refusal: it must not tell which keys exist.
  *
  * In mode `open` a local request without a valid key is the development person of `settings.openOrg`; a valid key is still itself, so that
  * an agent's key stays an agent's. Requests that are not local need a key in every mode.
@@ -47,20 +60,31 @@ export async function authenticate(
   services: Services,
   options: AuthenticateOptions,
 ): Promise<Result<Principal, Refusal>> {
-  const principal = await verify(presented, services, options);
+  const token = tokenOf(presented);
+  const principal = token === null ? null : await verify(token, services, options);
+  if (principal === 'unreachable') return err(UNREACHABLE);
   if (principal !== null) return ok(principal);
   if (services.settings.authMode === 'open' && presented.local) return ok(developmentPrincipal(services.settings.openOrg));
   return err(REFUSED);
 }
 
-async function verify(presented: Presented, services: Services, { cache, fresh, called }: AuthenticateOptions): Promise<Principal | null> {
-  const token = tokenOf(presented);
-  const key = token === null ? null : parseApiKey(token);
-  if (token === null || key === null) return null;
-  const tokenHash = services.sha256(token);
+async function verify(
+  { text, isBearer }: Token,
+  services: Services,
+  { cache, fresh, called }: AuthenticateOptions,
+): Promise<Principal | 'unreachable' | null> {
+  const key = text.length > MAX_KEY_CHARACTERS ? null : parseApiKey(text);
+  const isOfIssuer = key === null && isBearer && services.tokens.openIdConnectUrl !== null && JSON_WEB_TOKEN.test(text);
+  if (key === null && !isOfIssuer) return null;
+  const tokenHash = services.sha256(text);
   const nowMs = services.clock.nowMs();
   const known = fresh ? null : cache.get(tokenHash, nowMs);
   if (known !== null) return known;
+  if (key === null) {
+    const verdict = await services.tokens.verify(text, nowMs);
+    if (verdict.kind === 'caller') cache.put(tokenHash, verdict.principal, nowMs, verdict.expiresAtMs);
+    return verdict.kind === 'caller' ? verdict.principal : verdict.kind === 'unreachable' ? verdict.kind : null;
+  }
 
   const secretHash = hashSecret(services.sha256, key.secret);
   const record = await services.keys.find(key.id);
@@ -77,9 +101,16 @@ async function verify(presented: Presented, services: Services, { cache, fresh, 
   return principal;
 }
 
-function tokenOf({ authorization, apiKey }: Presented): string | null {
-  const token = authorization === undefined ? apiKey?.trim() : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
-  return token === undefined || token.length > MAX_TOKEN_CHARACTERS ? null : token;
+interface Token {
+  readonly text: string;
+  /** It came in the `Authorization` header. */
+  readonly isBearer: boolean;
+}
+
+function tokenOf({ authorization, apiKey }: Presented): Token | null {
+  const isBearer = authorization !== undefined;
+  const text = isBearer ? /^bearer +(\S+) *$/i.exec(authorization)?.[1] : apiKey?.trim();
+  return text === undefined || text.length > MAX_TOKEN_CHARACTERS ? null : { text, isBearer };
 }
 
 /** A time that cannot be read counts as past. */

@@ -1,8 +1,10 @@
+import type { CardSigner } from '../a2a/card-signature.ts';
 import type { ActionDocument } from '../core/action.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { ToolCatalogue } from '../core/tool.ts';
+import type { IdentityTokens } from './identity-tokens.ts';
 import type {
   ActionStore,
   AuditStore,
@@ -43,6 +45,10 @@ export interface Settings {
   readonly openOrg: string;
   /** The org whose public actions are on the public card; null: none are. Another org cannot speak for the deployment. */
   readonly publicOrg: string | null;
+  /** Whether callers get an extended card. */
+  readonly extendedCard: boolean;
+  /** Extensions, by URI, that a client has to name in each message. */
+  readonly requiredExtensions: readonly string[];
 }
 
 /** Everything the service works with; made by `compose`, replaced piece by piece in nothing but other deployments. */
@@ -62,6 +68,8 @@ export interface Services {
   readonly planIndex: PlanIndex;
   readonly audit: AuditStore;
   readonly auditKeys: AuditKeys;
+  readonly cardSigner: CardSigner;
+  readonly tokens: IdentityTokens;
   readonly idempotency: IdempotencyStore;
   readonly outcomes: OutcomeStore;
   readonly plans: Plans;

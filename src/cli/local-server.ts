@@ -8,10 +8,10 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import type { Miniflare as MiniflareInstance, WorkerdStructuredLog } from 'miniflare';
-import { ensureAuditKey } from './audit-key-file.ts';
 import { REPOSITORY } from './build-worker.ts';
 import { applyLocalMigrations } from './local-migrations.ts';
 import { prepareRuntimeGuard, type RuntimeGuard } from './runtime-guard.ts';
+import { ensureAuditKey, ensureCardKey } from './signing-key-files.ts';
 import { acquireStateLock } from './state-lock.ts';
 import { readWorkerConfig } from './worker-config.ts';
 
@@ -101,6 +101,7 @@ async function createMiniflare(options: LocalServerOptions, stateDir: string, gu
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   const config = await readWorkerConfig({
     AUDIT_SIGNING_KEY: await ensureAuditKey(stateDir),
+    CARD_SIGNING_KEY: await ensureCardKey(stateDir),
     ...options.bindings,
     ...(options.open === true ? { AUTH_MODE: 'open' } : {}),
   });

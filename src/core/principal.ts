@@ -12,6 +12,8 @@ export interface Principal {
   readonly name: string;
   readonly kind: KeyKind;
   readonly roles: readonly Role[];
+  /** Of a caller with a token of the identity provider: until when it holds. Absent: a key of ours. */
+  readonly tokenExpiresAtMs?: number | undefined;
 }
 
 const INCLUDED: Record<Role, readonly Role[]> = {

@@ -6,7 +6,7 @@ import { crossOrigin } from './cross-origin.ts';
 import { STREAM_TIMING, type StreamTiming } from './event-stream.ts';
 import { failureOf, type Report, reportToConsole } from './failure.ts';
 import { answerHome } from './home-page.ts';
-import { answerJwks, JWKS_PATH } from './jwks.ts';
+import { answerJwks, JWKS_PATHS } from './jwks.ts';
 import { createModificationTimes } from './modification-times.ts';
 import { answerOpenRpc, OPEN_RPC_PATH } from './open-rpc.ts';
 import { answerRpc } from './rpc.ts';
@@ -39,18 +39,18 @@ export function createApp<E extends object>(services: (env: E) => Services, opti
     return undefined;
   });
   app.use(securityHeaders);
-  for (const path of [...CARD_PATHS, OPEN_RPC_PATH, JWKS_PATH, '/health', ...RPC_PATHS]) app.use(path, crossOrigin);
+  for (const path of [...CARD_PATHS, OPEN_RPC_PATH, ...JWKS_PATHS, '/health', ...RPC_PATHS]) app.use(path, crossOrigin);
 
   for (const path of RPC_PATHS) {
     app.post(path, (context) => answerRpc(context.req.raw, { services: services(context.env), principals, report, streamTiming }));
   }
   for (const path of CARD_PATHS) app.get(path, (context) => answerCard(context.req.raw, services(context.env), times));
   app.get(OPEN_RPC_PATH, (context) => answerOpenRpc(context.req.raw, services(context.env)));
-  app.get(JWKS_PATH, (context) => answerJwks(context.req.raw, services(context.env)));
+  for (const path of JWKS_PATHS) app.get(path, (context) => answerJwks(context.req.raw, path, services(context.env)));
   app.get('/', (context) => answerHome(context.req.raw, services(context.env)));
   app.get('/health', (context) => context.json({ status: 'ok', version: services(context.env).settings.version }));
 
-  for (const path of [...CARD_PATHS, OPEN_RPC_PATH, JWKS_PATH, '/health']) app.all(path, methodNotAllowed('GET, HEAD, OPTIONS'));
+  for (const path of [...CARD_PATHS, OPEN_RPC_PATH, ...JWKS_PATHS, '/health']) app.all(path, methodNotAllowed('GET, HEAD, OPTIONS'));
   app.all('/', methodNotAllowed('GET, HEAD, POST, OPTIONS'));
   for (const path of ['/a2a', '/a2a/']) app.all(path, methodNotAllowed('POST, OPTIONS'));
 

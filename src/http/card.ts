@@ -1,11 +1,11 @@
-import { buildCard, type CardSkill } from '../a2a/agent-card.ts';
 import { selectCodec } from '../a2a/codec.ts';
-import { OPERATION_NAMES } from '../api/operations.ts';
-import type { NamedDocument } from '../app/ports.ts';
+import { type CardRequest, extendedCard, publicCard } from '../app/agent-card.ts';
 import type { Services } from '../app/services.ts';
+import type { Principal } from '../core/principal.ts';
 import { conditionalJson } from './conditional.ts';
 import type { ModificationTimes } from './modification-times.ts';
 import { originOf } from './origin.ts';
+import { MAX_BODY_BYTES } from './request-body.ts';
 
 /** Where the card is: the path of A2A since 0.3, and the older one. */
 export const CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
@@ -18,23 +18,7 @@ export async function answerCard(request: Request, services: Services, times: Mo
   const codec = selectCodec({ versionHeader: request.headers.get('a2a-version') });
   const shape = codec.ok && codec.value.version === '1.0' ? '1.0' : 'hybrid';
   const { origin, isConfigured } = originOf(request, services.settings);
-  const card = buildCard(
-    {
-      name: 'CleverAgents',
-      description:
-        'Turns requests into plans that run under automation profiles, guards and budgets, stop for human approval where they must, and leave a verifiable trail.',
-      version: services.settings.version,
-      provider: { organization: 'CleverAgents', url: origin },
-      documentationUrl: `${origin}/`,
-      baseUrl: origin,
-      skills: skillsOf(services.settings.publicOrg === null ? [] : await services.actions.listPublic(services.settings.publicOrg)),
-      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
-      extensionMethods: OPERATION_NAMES,
-      auth: services.settings.authMode,
-    },
-    shape,
-  );
-  const text = JSON.stringify(card);
+  const text = JSON.stringify(await publicCard({ origin, shape }, services));
   const hash = services.sha256(text);
   return conditionalJson(request, {
     text,
@@ -45,12 +29,25 @@ export async function answerCard(request: Request, services: Services, times: Mo
   });
 }
 
-/** One skill for each public action; where two orgs have one of the same name, the first. */
-function skillsOf(actions: readonly NamedDocument[]): readonly CardSkill[] {
-  const byName = new Map<string, CardSkill>();
-  for (const { name, body } of actions) {
-    const description = typeof body['description'] === 'string' ? body['description'] : name;
-    if (!byName.has(name)) byName.set(name, { id: name, name, description, tags: ['action'] });
-  }
-  return [...byName.values()];
+/** The card of a caller who is known and may see it. */
+export function extendedCardOf(principal: Principal, request: CardRequest, services: Services) {
+  return extendedCard({ ...request, principal, maxBodyBytes: MAX_BODY_BYTES }, services);
+}
+
+/** The extended card as a document of its own: for its caller's cache only, and another one for every key. */
+export async function answerExtendedCard(
+  request: Request,
+  { principal, shape, times }: { readonly principal: Principal; readonly shape: CardRequest['shape']; readonly times?: ModificationTimes },
+  services: Services,
+): Promise<Response> {
+  const { origin, isConfigured } = originOf(request, services.settings);
+  const text = JSON.stringify(await extendedCardOf(principal, { origin, shape }, services));
+  const hash = services.sha256(text);
+  return conditionalJson(request, {
+    text,
+    hash,
+    modifiedAt: times?.note(`${origin} ${shape} ${principal.org} ${principal.keyId}`, hash, services.clock.nowMs()),
+    vary: ['A2A-Version', 'Authorization', 'X-API-Key', ...(isConfigured ? [] : ['Host'])],
+    isPrivate: true,
+  });
 }

@@ -13,6 +13,8 @@ export interface RpcCall {
   readonly codec: Codec;
   readonly idempotencyKey: string | null;
   readonly edge: Edge;
+  /** Public origin of the service, without a trailing slash. */
+  readonly origin: string;
   /** How failures of this method are said. */
   readonly family: ErrorFamily;
   /** What to tell of something that was thrown; writes the log. */

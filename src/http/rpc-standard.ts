@@ -10,6 +10,7 @@ import { runStandard, runStream, type StandardContext, type StandardRequest, typ
 import type { Principal } from '../core/principal.ts';
 import { invalidState, type Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { extendedCardOf } from './card.ts';
 import { eventStream } from './event-stream.ts';
 import type { RpcAnswer, RpcCall } from './rpc-call.ts';
 
@@ -26,7 +27,7 @@ export async function callStandard(call: RpcCall): Promise<Result<RpcAnswer, Ref
 }
 
 async function answerStandard(call: RpcCall, operation: Operation, principal: Principal): Promise<Result<RpcAnswer, Refusal>> {
-  const { request, codec } = call;
+  const { request } = call;
   const allowed = authorizeStandard(operation, request.method, principal);
   if (!allowed.ok) return allowed;
 
@@ -46,7 +47,7 @@ async function answerStandard(call: RpcCall, operation: Operation, principal: Pr
     case 'pushDelete':
       return err(invalidState('Push notifications are not supported', { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' }));
     case 'extendedCard':
-      return err(invalidState('There is no extended card', { reason: NO_EXTENDED_CARD[codec.version] }));
+      return answerExtendedCard(call, principal);
   }
 }
 
@@ -55,6 +56,15 @@ const NO_EXTENDED_CARD: Readonly<Record<ProtocolVersion, string>> = {
   '1.0': 'UNSUPPORTED_OPERATION',
   '0.3': 'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
 };
+
+async function answerExtendedCard({ codec, edge, origin, request }: RpcCall, principal: Principal): Promise<Result<RpcAnswer, Refusal>> {
+  if (!edge.services.settings.extendedCard)
+    return err(invalidState('There is no extended card', { reason: NO_EXTENDED_CARD[codec.version] }));
+  const params = codec.decodeParams('extendedCard', request.params);
+  if (!params.ok) return params;
+  const card = await extendedCardOf(principal, { origin, shape: codec.version === '1.0' ? '1.0' : 'hybrid' }, edge.services);
+  return ok({ kind: 'result', result: codec.encodeResult('extendedCard', card) });
+}
 
 async function answerOnce<O extends StandardRequest['op']>(
   call: RpcCall,

@@ -8,6 +8,7 @@ import { type CallHeaders, readCallHeaders } from './call-headers.ts';
 import type { Edge } from './edge.ts';
 import { errorFamilyOf } from './error-family.ts';
 import { type Failure, failureOf } from './failure.ts';
+import { originOf } from './origin.ts';
 import { describesJson, readBody, UNSUPPORTED_MEDIA_TYPE } from './request-body.ts';
 import type { RpcAnswer, RpcCall } from './rpc-call.ts';
 import { callOperation } from './rpc-operation.ts';
@@ -27,12 +28,13 @@ export async function answerRpc(request: Request, edge: Edge): Promise<Response>
   const family = errorFamilyOf(method, codec);
   const failure = (error: unknown): Failure =>
     failureOf(error, { report: edge.report, newId: () => edge.services.ids.ulid(), called: method });
-  const answer = await route(received.value, headers, { edge, family, failureOf: failure, signal: request.signal });
+  const { origin } = originOf(request, edge.services.settings);
+  const answer = await route(received.value, headers, { edge, family, failureOf: failure, signal: request.signal, origin });
   if (!answer.ok) return rpcFailure(id, answer.error, { family, activatedBy });
   return answer.value.kind === 'stream' ? rpcStream(answer.value.body, activatedBy) : rpcResult(id, answer.value.result, activatedBy);
 }
 
-type CallTools = Pick<RpcCall, 'edge' | 'family' | 'failureOf' | 'signal'>;
+type CallTools = Pick<RpcCall, 'edge' | 'family' | 'failureOf' | 'signal' | 'origin'>;
 
 /** Our own operations go by their names in every version; anything else is a standard method of the version that was named. */
 async function route(request: RpcRequest, headers: CallHeaders, tools: CallTools): Promise<Result<RpcAnswer, Failure>> {

@@ -37,7 +37,11 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
     ]);
     expect(read.capabilities?.extensions.map(({ uri }) => uri)).toEqual(['urn:cleveragents:extensions:v1']);
     expect(read.securitySchemes['bearerAuth']?.scheme).toMatchObject({ $case: 'httpAuthSecurityScheme', value: { scheme: 'bearer' } });
-    expect(read.securityRequirements.map(({ schemes }) => Object.keys(schemes))).toEqual([['bearerAuth']]);
+    expect(read.securitySchemes['apiKeyAuth']?.scheme).toMatchObject({
+      $case: 'apiKeySecurityScheme',
+      value: { location: 'header', name: 'X-API-Key' },
+    });
+    expect(read.securityRequirements.map(({ schemes }) => Object.keys(schemes))).toEqual([['bearerAuth'], ['apiKeyAuth']]);
   });
 
   test('has the members that every reader needs', () => {
@@ -54,7 +58,7 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
         { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
         { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
       ],
-      securityRequirements: [{ schemes: { bearerAuth: { list: [] } } }],
+      securityRequirements: [{ schemes: { bearerAuth: {} } }, { schemes: { apiKeyAuth: {} } }],
       securitySchemes: { bearerAuth: { httpAuthSecurityScheme: { scheme: 'bearer' } } },
     });
   });
@@ -63,7 +67,6 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
     expect((card['capabilities'] as { extensions: unknown }).extensions).toEqual([
       expect.objectContaining({
         uri: 'urn:cleveragents:extensions:v1',
-        required: false,
         params: { methods: ['_cleveragents/plan/apply', '_cleveragents/plan/use'] },
       }),
     ]);
@@ -102,6 +105,31 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
     expect(Object.keys(open).filter((name) => name.startsWith('security'))).toEqual([]);
   });
 
+  test('lists the identity provider where there is one', () => {
+    const url = 'https://login.example.com/.well-known/openid-configuration';
+    const configured = buildCard({ ...input, openIdConnectUrl: url }, shape);
+    if (shape === 'hybrid') expectOfficial('0.3', 'card', configured);
+    else expectOfficial('1.0', 'card', configured);
+    expect(AgentCard.fromJSON(configured).securitySchemes['openIdConnect']?.scheme).toMatchObject({
+      $case: 'openIdConnectSecurityScheme',
+      value: { openIdConnectUrl: url },
+    });
+    expect(configured['securityRequirements']).toHaveLength(3);
+    expect(card['securitySchemes']).not.toHaveProperty('openIdConnect');
+  });
+
+  test('says which extensions are required, ours and others', () => {
+    const uris = ['urn:cleveragents:extensions:v1', 'urn:example:terms:v2'];
+    const strict = buildCard({ ...input, requiredExtensions: uris }, shape);
+    expect(AgentCard.fromJSON(strict).capabilities?.extensions.map(({ uri, required }) => [uri, required])).toEqual([
+      ['urn:cleveragents:extensions:v1', true],
+      ['urn:example:terms:v2', true],
+    ]);
+    expect(AgentCard.fromJSON(card).capabilities?.extensions.map(({ uri, required }) => [uri, required])).toEqual([
+      ['urn:cleveragents:extensions:v1', false],
+    ]);
+  });
+
   test('lists REST where it exists, with its tenant', () => {
     const rest = { binding: 'HTTP+JSON', path: '', versions: ['1.0', '0.3'], tenant: 'acme' } as const;
     const both = buildCard({ ...input, baseUrl: 'https://agents.example.com/', interfaces: [JSON_RPC_INTERFACE, rest] }, shape);
@@ -132,8 +160,11 @@ describe('the two cards', () => {
       preferredTransport: 'JSONRPC',
       additionalInterfaces: [{ url: 'https://agents.example.com/a2a', transport: 'JSONRPC' }],
       supportsAuthenticatedExtendedCard: true,
-      security: [{ bearerAuth: [] }],
-      securitySchemes: { bearerAuth: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } } },
+      security: [{ bearerAuth: [] }, { apiKeyAuth: [] }],
+      securitySchemes: {
+        bearerAuth: { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'bearer' } },
+        apiKeyAuth: { type: 'apiKey', in: 'header', name: 'X-API-Key', apiKeySecurityScheme: { location: 'header', name: 'X-API-Key' } },
+      },
     });
   });
 

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import type * as z from 'zod';
+import { makeCardSigner } from '../../src/a2a/card-signature.ts';
 import { findOperation, OPERATIONS, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import type { KeyRecord } from '../../src/app/ports.ts';
@@ -28,6 +29,7 @@ import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/stor
 import { newAuditKeys } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
 import { makeMemoryFloors, makeMemoryHalts } from '../support/memory-halts.ts';
+import { noTokens } from '../support/no-tokens.ts';
 import { makeMemoryPlans } from './memory-plans.ts';
 import { makeSqliteProjects, type TestProjects } from './sqlite-projects.ts';
 
@@ -63,7 +65,15 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     clock: { nowMs: () => clock.ms },
     ids: { ulid: () => ulid(), secret: () => randomBytes(32).toString('base64url') },
     sha256,
-    settings: { version: '9.9.9', publicUrl: 'https://agents.example', authMode: 'bearer', publicOrg: null, openOrg: 'dev' },
+    settings: {
+      version: '9.9.9',
+      publicUrl: 'https://agents.example',
+      authMode: 'bearer',
+      publicOrg: null,
+      openOrg: 'dev',
+      extendedCard: true,
+      requiredExtensions: [],
+    },
     keys: makeMemoryKeyStore(),
     actions: makeMemoryActionStore(),
     profiles: makeMemoryProfileStore(),
@@ -75,6 +85,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     planIndex,
     audit,
     auditKeys,
+    cardSigner: makeCardSigner(undefined, sha256),
+    tokens: noTokens,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
     orgLog: makeMemoryOrgLog({ sha256, nowMs: () => clock.ms, auditKeys }),

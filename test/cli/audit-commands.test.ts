@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { AUDIT_KEY_FILE, ensureAuditKey } from '../../src/cli/audit-key-file.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
+import { AUDIT_KEY_FILE, ensureAuditKey } from '../../src/cli/signing-key-files.ts';
 import { makeAuditKeys } from '../../src/core/audit/ed25519.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
 import { makeService, type TestCaller, type TestService } from '../app/service.ts';

@@ -56,10 +56,14 @@ describe('the Agent Card', () => {
     expect(card['capabilities']).toMatchObject({
       streaming: true,
       pushNotifications: false,
-      extendedAgentCard: false,
-      extensions: [{ uri: 'urn:cleveragents:extensions:v1', required: false, params: { methods: [...OPERATION_NAMES].sort() } }],
+      extendedAgentCard: true,
+      extensions: [{ uri: 'urn:cleveragents:extensions:v1', params: { methods: [...OPERATION_NAMES].sort() } }],
     });
-    expect(card).toMatchObject({ version: '1.2.3', supportsAuthenticatedExtendedCard: false, security: [{ bearerAuth: [] }] });
+    expect(card).toMatchObject({
+      version: '1.2.3',
+      supportsAuthenticatedExtendedCard: true,
+      security: [{ bearerAuth: [] }, { apiKeyAuth: [] }],
+    });
   });
 
   test('asks for no key where none is needed', async () => {

@@ -1,6 +1,7 @@
 /** A deployment in memory for tests of the edge: the memory adapters, a clock that is set by hand, no plans and no projects. */
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
+import { makeCardSigner } from '../../src/a2a/card-signature.ts';
 import type { KeyRecord, PlanPort, ProjectPort } from '../../src/app/ports.ts';
 import type { Services, Settings } from '../../src/app/services.ts';
 import { formatApiKey, hashSecret } from '../../src/core/api-key.ts';
@@ -20,13 +21,17 @@ import {
   makeMemorySessionStore,
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
-import { newAuditKeys } from '../support/audit-keys.ts';
+import { newAuditKeys, newSigningKey } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
 import { makeMemoryFloors, makeMemoryHalts } from '../support/memory-halts.ts';
+import { noTokens } from '../support/no-tokens.ts';
 
 export const START_MS = Date.parse('2026-11-30T12:00:00.000Z');
 
 export const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
+
+/** One for all deployments of a file, as one deployment keeps it. */
+const CARD_KEY = newSigningKey();
 
 export interface Deployment {
   readonly services: Services;
@@ -63,7 +68,16 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
       secret: () => 'a-secret_of-tests-000000000000000000000000',
     },
     sha256,
-    settings: { version: '1.2.3', publicUrl: null, authMode: 'bearer', publicOrg: 'acme', openOrg: 'development', ...options.settings },
+    settings: {
+      version: '1.2.3',
+      publicUrl: null,
+      authMode: 'bearer',
+      publicOrg: 'acme',
+      openOrg: 'development',
+      extendedCard: true,
+      requiredExtensions: [],
+      ...options.settings,
+    },
     keys: {
       ...keys,
       find: (id) => {
@@ -84,6 +98,8 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     planIndex: makeMemoryPlanIndex(),
     audit: makeMemoryAuditStore(),
     auditKeys: newAuditKeys(),
+    cardSigner: makeCardSigner(CARD_KEY, sha256),
+    tokens: noTokens,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),
     orgLog: makeMemoryOrgLog({ sha256, nowMs: () => nowMs }),

@@ -4,8 +4,26 @@ import { newAuditKeys } from '../support/audit-keys.ts';
 import { call, deploy, sha256 } from './deployment.ts';
 
 const PATH = '/.well-known/jwks.json';
+const CARD_PATH = '/.well-known/agent-card-jwks.json';
 
 describe('the published keys', () => {
+  test('that sign cards stand apart from those that sign logs, under the same rules', async () => {
+    const { app, services } = deploy();
+    const read = async (path: string) => {
+      const response = await app.request(path, { headers: { origin: 'https://elsewhere.example' } });
+      expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+      const again = await app.request(path, { headers: { 'if-none-match': response.headers.get('etag') ?? '' } });
+      expect(again.status).toBe(304);
+      expect((await app.request(path, { method: 'POST' })).status).toBe(405);
+      return ((await response.json()) as { keys: Record<string, string>[] }).keys;
+    };
+    const [ofLogs, ofCards] = [await read(PATH), await read(CARD_PATH)];
+    expect(ofCards).toEqual(services.cardSigner.publicKeys);
+    expect(ofCards).toHaveLength(1);
+    expect(ofCards[0]).not.toHaveProperty('d');
+    expect(ofLogs.map(({ kid }) => kid)).not.toContain(ofCards[0]?.['kid']);
+  });
+
   test('are open to everybody, may be cached, and hold nothing private', async () => {
     const before = newAuditKeys();
     const auditKeys = newAuditKeys(before.publicKeys);

@@ -305,7 +305,14 @@ describe.each([
   test('say what the card does not offer', async () => {
     const { app, key } = await signedIn();
     expect((await call(app, push, { taskId: TASK }, { key, headers })).body.error?.code).toBe(-32003);
-    expect((await call(app, extendedCard, {}, { key, headers })).body.error?.code).toBe(version === '1.0' ? -32004 : -32007);
+  });
+
+  test('say that there is no extended card where the deployment has none', async () => {
+    const { app, addKey } = deploy({ settings: { extendedCard: false } });
+    const answer = await call(app, extendedCard, {}, { key: await addKey(), headers });
+    expect(answer.body.error?.code).toBe(version === '1.0' ? -32004 : -32007);
+    const card = (await (await app.request('/.well-known/agent-card.json')).json()) as Record<string, unknown>;
+    expect(card).toMatchObject({ supportsAuthenticatedExtendedCard: false, capabilities: { extendedAgentCard: false } });
   });
 });
 

@@ -17,6 +17,7 @@ export const healthHandlers = {
       check('registry', services, () => services.keys.find(NOBODY)),
       check('objects', services, () => services.projects.project(NOBODY, NOBODY).head()),
       signingCheck(services),
+      ...settingChecks(services),
     ]);
     return ok({
       status: checks.every(({ status }) => status === 'ok') ? 'ok' : 'degraded',
@@ -48,6 +49,20 @@ async function signingCheck(services: Services): Promise<Check> {
     ? checked
     : { ...checked, detail: 'AUDIT_SIGNING_KEY does not sign: its members x and d are not of one key' };
 }
+
+/** What the deployment may have and need not: there, and wrong, is a failure; not there is said where it is a loss. */
+function settingChecks({ cardSigner, tokens }: Services): readonly Check[] {
+  const of = (name: string, problem: string | null, note?: string): Check => {
+    const detail = problem ?? note;
+    return { name, status: problem === null ? 'ok' : 'failed', latency_ms: 0, ...(detail === undefined ? {} : { detail }) };
+  };
+  const unsigned = cardSigner.publicKeys.length === 0 ? UNSIGNED_CARD : undefined;
+  const hasIssuer = tokens.openIdConnectUrl !== null || tokens.problem !== null;
+  return [of('card_signing', cardSigner.problem, unsigned), ...(hasIssuer ? [of('identity_provider', tokens.problem)] : [])];
+}
+
+const UNSIGNED_CARD =
+  'the Agent Card is not signed; set the secret CARD_SIGNING_KEY to an Ed25519 private key as JWK (wrangler secret put CARD_SIGNING_KEY)';
 
 /** Any failure counts, whatever it is: a check that breaks must not break the report. Its cause is nothing for the public. */
 async function check(name: string, { clock }: Services, ask: () => Promise<unknown>): Promise<Check> {

@@ -53,7 +53,7 @@ const BAD_EARLIER = 'AUDIT_PUBLIC_KEYS is not a list of Ed25519 public keys as J
 
 /** Reads the keys. Never throws and never refuses: a deployment without a usable key works, does not sign, and says so. */
 export function makeAuditKeys({ signingKey, earlierKeys, sha256 }: AuditKeySources): AuditKeys {
-  const own = signingKey === undefined || signingKey === '' ? null : readPrivateKey(signingKey, sha256);
+  const own = signingKey === undefined || signingKey === '' ? null : readSigningKey(signingKey, sha256);
   const earlier = earlierKeys === undefined || earlierKeys === '' ? [] : readKeySet(parsed(earlierKeys), sha256);
   const publicKeys = [...(own === null ? [] : [own.publicKey]), ...(earlier ?? [])];
   const unique = publicKeys.filter((key, index) => publicKeys.findIndex(({ kid }) => kid === key.kid) === index);
@@ -97,7 +97,8 @@ export function readKeySet(value: unknown, sha256: Sha256): readonly PublicJwk[]
   return keys.some((key) => key === null) ? null : keys.filter((key) => key !== null);
 }
 
-function readPrivateKey(text: string, sha256: Sha256): { readonly publicKey: PublicJwk; readonly jwk: JsonWebKey } | null {
+/** An Ed25519 private key from its JWK as JSON text, with the public key as it is published; null for anything else. */
+export function readSigningKey(text: string, sha256: Sha256): { readonly publicKey: PublicJwk; readonly jwk: JsonWebKey } | null {
   const value = parsed(text);
   if (!isRecord(value) || typeof value['d'] !== 'string' || fromBase64Url(value['d'])?.length !== 32) return null;
   const publicKey = publicKeyOf(value, sha256);

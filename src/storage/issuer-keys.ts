@@ -1,0 +1,80 @@
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { StorageUnavailable } from '../app/ports.ts';
+
+/**
+ * The signing keys of an identity provider: fetched when they are first needed, kept for a while, fetched again for a key id that is not
+ * among them. Whoever makes tokens up must not make us ask the provider with each of them: there is a pause between two fetches.
+ */
+export interface IssuerKeysOptions {
+  readonly url: URL;
+  readonly nowMs: () => number;
+  readonly fetch?: typeof fetch;
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 3_000;
+
+/** Kept without asking. */
+const FRESH_MS = 10 * 60_000;
+
+/** Kept while the provider does not answer; a key that it took back is believed no longer than that. */
+const STALE_MS = 60 * 60_000;
+
+/** At least so long between two fetches for unknown key ids. */
+const PAUSE_MS = 30_000;
+
+/** At least so long after a fetch that failed. */
+const RETRY_MS = 5_000;
+
+const MAX_CHARACTERS = 256 * 1024;
+
+/** A function for `jwtVerify`. Throws `StorageUnavailable` while the keys are not to be had, jose's errors when none fits. */
+export function makeIssuerKeys(options: IssuerKeysOptions): JWTVerifyGetKey {
+  const { nowMs } = options;
+  let known: { readonly find: JWTVerifyGetKey; readonly fetchedMs: number } | null = null;
+  let failedMs = Number.NEGATIVE_INFINITY;
+
+  const isFresh = (): boolean => known !== null && nowMs() - known.fetchedMs < FRESH_MS;
+  const isUsable = (): boolean => known !== null && nowMs() - known.fetchedMs < STALE_MS;
+  // A request of its own for each caller: a Worker may not wait for what another request asked.
+  const load = async (): Promise<void> => {
+    if (nowMs() - failedMs < RETRY_MS) return;
+    try {
+      known = { find: createLocalJWKSet(await fetchKeys(options)), fetchedMs: nowMs() };
+    } catch (cause) {
+      failedMs = nowMs();
+      if (!isUsable()) throw new StorageUnavailable('the keys of the identity provider', cause);
+    }
+  };
+
+  return async (header, token) => {
+    if (!isFresh()) await load();
+    const current = known;
+    if (current === null || !isUsable())
+      throw new StorageUnavailable('the keys of the identity provider', new Error('they did not come a moment ago'));
+    try {
+      return await current.find(header, token);
+    } catch (error) {
+      const mayAsk = error instanceof errors.JWKSNoMatchingKey && nowMs() - current.fetchedMs >= PAUSE_MS;
+      if (!mayAsk) throw error;
+      await load();
+      return (known ?? current).find(header, token);
+    }
+  };
+}
+
+async function fetchKeys({ url, fetch: ask = fetch, timeoutMs = TIMEOUT_MS }: IssuerKeysOptions): Promise<JSONWebKeySet> {
+  const response = await ask(url.href, {
+    headers: { accept: 'application/json, application/jwk-set+json' },
+    // Keys come from the address that was configured and from nowhere else.
+    redirect: 'manual',
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`status ${response.status}`);
+  }
+  const text = await response.text();
+  if (text.length > MAX_CHARACTERS) throw new Error('the key set is too large');
+  return JSON.parse(text) as JSONWebKeySet;
+}

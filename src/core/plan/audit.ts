@@ -216,6 +216,10 @@ export function auditEntryOf(row: LogRow): AuditEntry | null {
       return entry('halted', 'halt', false, row.data.reason, ofHalt(row.data));
     case 'halt_cleared':
       return entry('halt_cleared', 'halt', true, null, ofHalt(row.data));
+    case 'push_config_changed': {
+      const { change, reason, ...config } = row.data;
+      return entry(`push_config_${change}`, 'push', true, reason ?? null, config);
+    }
     case 'strategy_completed':
     case 'execution_completed':
       return entry(row.type, 'plan', true, null, {});

@@ -3,6 +3,7 @@ import type { GuardPolicy } from '../guard-policy.ts';
 import type { GuardChange } from '../guard-revision.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { OrgPolicy } from '../org-policy.ts';
+import type { PushChange } from '../push/push-config.ts';
 import type { FieldIssue } from '../refusal.ts';
 import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
@@ -174,6 +175,8 @@ export type Command =
   | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
   | {
       readonly type: 'message';
+  /** Who is told of the plan has changed. Committed with the change itself. */
+  | { readonly type: 'record_push'; readonly by: ActorRef; readonly change: PushChange }
       readonly by: Caller;
       readonly messageId: string;
       readonly parts: JsonValue;

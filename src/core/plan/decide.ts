@@ -136,6 +136,9 @@ function run(work: Work, command: Exclude<Command, CreateCommand | ExternalComma
       return haltPlan(work, command);
     case 'clear_halt':
       return clearHalt(work, command);
+    case 'record_push':
+      work.emit('push_config_changed', command.by, command.change);
+      return ok(null);
     case 'retry_budget':
       retryBudget(work);
       return ok(null);

@@ -7,6 +7,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { SettleMark } from '../ledger.ts';
 import type { OrgPolicy } from '../org-policy.ts';
 import type { ThresholdName } from '../profile.ts';
+import type { PushChange } from '../push/push-config.ts';
 import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
 import type { EventAbout } from './about.ts';
@@ -263,6 +264,8 @@ export interface EventBodies {
 }
 
 /** Money that left the plan's budget with an event. `source` says where the figure came from. */
+  /** Who is told of the plan has changed; the webhooks themselves, with their secrets, are kept beside the log. */
+  push_config_changed: PushChange;
 export interface Charge {
   readonly id: string;
   readonly reserved_micro_usd: number;
@@ -311,6 +314,7 @@ export const EVENT_TYPES = [
 ] as const satisfies readonly EventType[];
 
 /** Does not compile while the list lacks a type: a row of a type that is not in it is a row that nobody here wrote. */
+  'push_config_changed',
 const COMPLETE_TYPES: [Exclude<EventType, (typeof EVENT_TYPES)[number]>] extends [never] ? readonly EventType[] : never = EVENT_TYPES;
 const KNOWN_TYPES: ReadonlySet<string> = new Set(COMPLETE_TYPES);
 

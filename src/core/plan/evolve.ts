@@ -174,6 +174,7 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
       return guardRevised(plan, row.data);
     case 'guard_revision_refused':
       return plan;
+    case 'push_config_changed':
     case 'halted':
       return withHalt(plan, row.data, row.data.reason, row);
     case 'halt_cleared':

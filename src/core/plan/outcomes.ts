@@ -120,6 +120,7 @@ export function outcomeOf(
     case 'guard_revision_refused':
     case 'halted':
     case 'halt_cleared':
+    case 'push_config_changed':
       return null;
   }
 }

@@ -50,6 +50,7 @@ export function valuesOfRow(row: LogRow): readonly string[] {
     case 'guard_revision_refused':
     case 'halted':
     case 'halt_cleared':
+    case 'push_config_changed':
       return [];
   }
 }

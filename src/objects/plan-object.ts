@@ -565,7 +565,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const { index, audit, outcomes } = this.parts();
         const entries = rows.flatMap((row) => auditRowOf(plan, row) ?? []);
         const judged = rows.flatMap((row) => outcomeRowOf(plan, row, (callId, seq) => this.decisionOf(callId, seq)) ?? []);
-        const reported = this.headReporter.report(plan, last, () => [...this.store.rows(0, 1)][0]);
+        const found = plan.terminal && last.seq === plan.seq ? await this.checkAtEnd(plan) : null;
+        const reported = this.headReporter.report(plan, last, () => [...this.store.rows(0, 1)][0], found === null ? null : found.valid);
         // At the same time: whoever sent a command waits for the flush. All may be repeated.
         await Promise.all([entries.length > 0 && audit.append(entries), judged.length > 0 && outcomes.record(judged)]);
         // The object writes the index and nobody else: where that knows more, rows of the log are gone.
@@ -582,11 +583,18 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
         const isDue = !this.isWorking || this.current?.state !== 'running' || last.seq - this.headStore.newestSeq() >= SIGN_EVERY;
         if (isDue) await this.signRow(last.seq, last.hash);
         this.store.setFlushedSeq(last.seq);
+        if (found !== null && !found.valid)
+          this.stopDamaged({ seq: found.seq, problem: found.problem, detail: 'found when the plan ended' });
       }
     } catch (cause) {
       this.flushPausedUntilMs = this.nowMs() + FLUSH_RETRY_MS;
       this.report('the outbox could not be flushed; it is retried', cause);
     }
+  }
+
+  /** The whole log, once more when the plan has ended: nobody may ever ask for it afterwards. Null: it is too long for that. */
+  private async checkAtEnd({ org, id, seq }: Plan): Promise<LogVerdict | null> {
+    return seq > CHECKED_AT_END_ROWS ? null : this.verify(org, id);
   }
 
   /**
@@ -619,6 +627,9 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return at === null ? null : new Date(at).toISOString();
   }
 }
+
+/** A plan of so many rows is verified when it ends: some milliseconds for a hundred rows. Longer ones are when somebody asks for it. */
+const CHECKED_AT_END_ROWS = 2_000;
 
 /** A page of the log ends with the row with which it is this long: far below what a message between objects may hold. */
 const MAX_PAGE_CHARACTERS = 2_000_000;

@@ -155,7 +155,7 @@ describe('what plans report', () => {
     const log = (await services.plans.plan(person.org, plan.id).log(0, 1_000)) ?? [];
     expect(rows.map(({ type, data }) => ({ type, data }))).toEqual([
       { type: 'plan_created', data: { plan_id: plan.id, seq: 1, hash: log[0]?.hash } },
-      { type: 'plan_ended', data: { plan_id: plan.id, seq: ended.plan.seq, hash: log.at(-1)?.hash } },
+      { type: 'plan_ended', data: { plan_id: plan.id, seq: ended.plan.seq, hash: log.at(-1)?.hash, verified: true } },
     ]);
   });
 

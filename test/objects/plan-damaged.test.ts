@@ -13,12 +13,14 @@ import type { PlanObjectBase } from '../../src/objects/plan-object.ts';
 import {
   addAction,
   alarmOf,
+  answer,
   callerOf,
   evict,
   isTerminal,
   isWaiting,
   logOf,
   newOrg,
+  onlyPending,
   planOf,
   services,
   sha256,
@@ -272,5 +274,29 @@ describe('a plan that nobody touched', () => {
     await evict(plan.person, plan.planId);
     expect(await plan.verify()).toMatchObject({ valid: true });
     expect((await until(plan.person, plan.planId, isTerminal)).plan.terminal).toBe(true);
+  });
+});
+
+describe('the end of a plan', () => {
+  it('has its whole log looked at: an early row that was changed while the plan went on is in the log of the org, and the plan is closed', async () => {
+    const plan = await waitingPlan();
+    const { person, planId } = plan;
+    const approval = onlyPending(await until(person, planId, isWaiting));
+    // Behind the back of the object, which goes on with what it has in memory.
+    await plan.tamper((sql) => sql.exec('UPDATE log SET body = ? WHERE seq = 3', bodyOf(sql, 3).replace('test/counter', 'test/countes')));
+    await plan.tamper((sql) => sql.exec('UPDATE log SET body = ? WHERE seq = 2', `${bodyOf(sql, 2)} `.replace('"at":"2', '"at":"1')));
+    await answer(person, planId, approval, { decision: 'answer', text: 'yes' });
+    const ends = async () => (await services.orgLog.page(person.org, { afterSeq: 0, limit: 100, types: ['plan_ended'] }))?.rows ?? [];
+    await expect.poll(ends, { timeout: 10_000 }).toMatchObject([{ data: { plan_id: planId, verified: false } }]);
+    await expect(planOf(person, planId).read()).rejects.toBeInstanceOf(LogDamaged);
+    expect(await plan.verify()).toMatchObject({ valid: false, problem: 'changed', first_bad_seq: 2 });
+    const entry = (await services.audit.list(person.org, 'org', 0, 100)).find(({ eventType }) => eventType === 'plan_ended');
+    expect(entry).toMatchObject({ result: 'denied', reason: expect.stringContaining('did not hold') });
+  });
+
+  it('of one that nobody touched says that its log held', async () => {
+    const plan = await endedPlan(counting(40));
+    const { rows } = (await services.orgLog.page(plan.person.org, { afterSeq: 0, limit: 100, types: ['plan_ended'] })) ?? { rows: [] };
+    expect(rows).toMatchObject([{ data: { plan_id: plan.planId, verified: true } }]);
   });
 });

@@ -57,8 +57,11 @@ export function orgAuditEntryOf(row: OrgLogRow): AuditEntry {
       return entry('budget_cap', true, null, row.data);
     case 'plan_created':
     case 'plan_head':
-    case 'plan_ended':
       return entry('plan_log', true, null, row.data);
+    case 'plan_ended':
+      return row.data.verified === false
+        ? entry('plan_log', false, 'the log of the plan did not hold when it ended', row.data)
+        : entry('plan_log', true, null, row.data);
     case 'trail_problem': {
       const { problem, ...context } = row.data;
       return entry('plan_log', false, problem, context);

@@ -63,7 +63,10 @@ export interface OrgEventBodies {
   };
   plan_created: PlanPosition;
   plan_head: PlanPosition;
-  plan_ended: PlanPosition;
+  plan_ended: PlanPosition & {
+    /** Whether its whole log held when it ended; absent: it was too long to be looked at then. */
+    readonly verified?: boolean;
+  };
   /** What a plan said of its log does not go together with what it had said before. */
   trail_problem: PlanPosition & {
     readonly problem: 'made_again' | 'shorter' | 'rewritten';

@@ -3,6 +3,8 @@ import type { OrgFact, OrgLogRow, PlanPosition } from './org-event.ts';
 /** What a plan says of its log: it has begun (with this first row), it has come this far, it has ended here. */
 export interface PlanReport extends PlanPosition {
   readonly kind: 'created' | 'head' | 'ended';
+  /** Of an end: whether the whole log held then. */
+  readonly verified?: boolean;
 }
 
 /** The last that the org's log has heard of a plan's. */
@@ -29,6 +31,7 @@ const TYPES = { created: 'plan_created', head: 'plan_head', ended: 'plan_ended' 
 export function factOfReport(known: KnownPlan | null, report: PlanReport): OrgFact | null {
   const { kind, plan_id, seq, hash } = report;
   const actor = { kind: 'system', id: 'plan' } as const;
+  const { verified } = report;
   const position = { plan_id, seq, hash };
   if (known !== null) {
     const contradicts = (problem: 'made_again' | 'shorter' | 'rewritten'): OrgFact => ({
@@ -42,23 +45,14 @@ export function factOfReport(known: KnownPlan | null, report: PlanReport): OrgFa
     // Late, or said before.
     if (seq < known.seq || (seq === known.seq && (kind === 'head' || known.ended))) return null;
   }
-  return { type: TYPES[kind], actor, data: position };
+  return { type: TYPES[kind], actor, data: { ...position, ...(kind === 'ended' && verified !== undefined ? { verified } : {}) } };
 }
 
 /** What is known after a row. */
 export function knownAfter(known: KnownPlan | null, row: OrgLogRow): KnownPlan | null {
-  switch (row.type) {
-    case 'plan_created':
-      return { ...row.data, ended: false, createdHash: row.data.hash, rowSeq: row.seq };
-    case 'plan_head':
-    case 'plan_ended':
-      return {
-        ...row.data,
-        ended: row.type === 'plan_ended' || known?.ended === true,
-        createdHash: known?.createdHash ?? null,
-        rowSeq: row.seq,
-      };
-    default:
-      return known;
-  }
+  if (row.type !== 'plan_created' && row.type !== 'plan_head' && row.type !== 'plan_ended') return known;
+  const { plan_id, seq, hash } = row.data;
+  const position = { plan_id, seq, hash, rowSeq: row.seq };
+  if (row.type === 'plan_created') return { ...position, ended: false, createdHash: hash };
+  return { ...position, ended: row.type === 'plan_ended' || known?.ended === true, createdHash: known?.createdHash ?? null };
 }

@@ -28,9 +28,9 @@ export class HeadReporter {
   }
 
   /** Reports what is due with rows up to `last`. Never throws; answers why it could not, null when nothing is left to do. */
-  async report(plan: Plan, last: LogRow, firstRow: () => LogRow | undefined): Promise<unknown> {
+  async report(plan: Plan, last: LogRow, firstRow: () => LogRow | undefined, verified: boolean | null): Promise<unknown> {
     try {
-      const reports = this.due(plan, last, firstRow);
+      const reports = this.due(plan, last, firstRow).map((report) => (verified === null ? report : { ...report, verified }));
       const newest = reports.at(-1);
       if (newest === undefined) return null;
       await this.host.orgLog().report(plan.org, reports);

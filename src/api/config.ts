@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { GUARDRAIL_SETTINGS, type GuardrailSetting } from '../core/guardrail-settings.ts';
 import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
+import { APPROVAL_TASK_STATES } from '../core/plan/task-state.ts';
 import { DEFAULT_SANDBOX, SANDBOX_STRATEGIES } from '../core/sandbox.ts';
 import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
@@ -84,6 +85,12 @@ export const CONFIG_KEYS = {
     value: z.boolean('must be true or false'),
     scopes: ['org', 'project'],
     fallback: DEFAULT_SANDBOX.checkpointsEnabled,
+  },
+  'approvals.task_state': {
+    meaning: 'What a task is called while its plan waits for nothing but approvals; locked when a plan is made',
+    value: z.enum(APPROVAL_TASK_STATES, `must be one of ${APPROVAL_TASK_STATES.join(', ')}`),
+    scopes: ['org', 'project'],
+    fallback: 'input-required',
   },
   'guardrails.audit_max_entries': {
     meaning: 'Newest entries of a plan that plan/guard/audit shows; all are kept in the database and in exports',

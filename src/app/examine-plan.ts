@@ -7,6 +7,7 @@ import { type ActionDocument, parseAction, validateArguments } from '../core/act
 import { type GuardPolicy, type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { LockedProfile, ProjectRef } from '../core/plan/plan.ts';
+import { APPROVAL_TASK_STATES, type ApprovalTaskState } from '../core/plan/task-state.ts';
 import type { Principal } from '../core/principal.ts';
 import type { AutomationProfile } from '../core/profile.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -49,6 +50,7 @@ export interface PlanBasis {
   readonly profile: LockedProfile;
   readonly policy: GuardPolicy;
   readonly sandbox: SandboxSettings;
+  readonly approvalTaskState: ApprovalTaskState;
 }
 
 export interface Examination {
@@ -139,6 +141,7 @@ export async function examinePlan(request: PlanRequest, sessionId: string, princ
           profile: profile.value,
           policy: policy.value,
           sandbox,
+          approvalTaskState: approvalTaskStateOf(projectConfig, orgConfig),
         }
       : null,
     profile: profile?.value ?? null,
@@ -251,6 +254,12 @@ function checkpointIssue(
 }
 
 const placeOf = (project: ProjectRef | null): string => (project === null ? 'the org' : `project '${project.name}'`);
+
+/** The narrower scope first; a stored value that cannot be set counts as none. */
+export function approvalTaskStateOf(...scopes: readonly ReadonlyMap<string, JsonValue>[]): ApprovalTaskState {
+  const set = scopes.map((scope) => textAt(scope, 'approvals.task_state')).find((value) => value !== null);
+  return APPROVAL_TASK_STATES.find((name) => name === set) ?? 'input-required';
+}
 
 const NO_SETTINGS: ReadonlyMap<string, JsonValue> = new Map();
 

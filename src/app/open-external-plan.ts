@@ -9,7 +9,7 @@ import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { admissionIssue } from './admission.ts';
 import { actorOf } from './caller.ts';
-import { textAt } from './examine-plan.ts';
+import { approvalTaskStateOf, textAt } from './examine-plan.ts';
 import { policyForPlan } from './plan-policy.ts';
 import { lockProfile } from './profiles.ts';
 import type { Services } from './services.ts';
@@ -106,6 +106,7 @@ async function prepare(request: OpenRequest, principal: Principal, services: Ser
     project: null,
     profile: profile.value,
     policy: policy.value,
+    approvalTaskState: approvalTaskStateOf(orgConfig),
     statistics,
     by: actorOf(principal),
     message: null,

@@ -3,7 +3,7 @@
  * it for every binding, version, blocking or streamed.
  */
 import { EXTENSION_URI, readApprovalAnswers, readStartPlan } from '../a2a/extension.ts';
-import type { Message, SendRequest } from '../a2a/model.ts';
+import { isInterrupted, type Message, type SendRequest } from '../a2a/model.ts';
 import { parsePlainDecision } from '../a2a/plain-decision.ts';
 import { validateArguments } from '../core/action.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
@@ -125,9 +125,7 @@ async function findWaiting(contextId: string, call: CallContext, services: Servi
   const atWork = page.value.rows.filter((row) => row.taskState === 'submitted' || row.taskState === 'working');
   const live = new Set([...known, ...atWork].map((row) => row.planId));
   const snapshots = await Promise.all([...live].map((planId) => services.plans.plan(org, planId).read()));
-  const waiting = snapshots.filter(
-    (snapshot): snapshot is PlanSnapshot => snapshot !== null && taskStateOf(snapshot.plan) === 'input-required',
-  );
+  const waiting = snapshots.filter((snapshot): snapshot is PlanSnapshot => snapshot !== null && isInterrupted(taskStateOf(snapshot.plan)));
   const [only, second] = waiting;
   if (second === undefined) return ok(only ?? null);
   const pending = waiting.map(({ plan }) => ({

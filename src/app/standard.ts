@@ -1,13 +1,5 @@
 /** The standard A2A operations over plans: neutral in, neutral out; the codecs are at the edge. */
-import {
-  isInterrupted,
-  isTerminal,
-  type ListTasksPage,
-  type SendResult,
-  type StreamEvent,
-  type Task,
-  type TaskState,
-} from '../a2a/model.ts';
+import { isTerminal, type ListTasksPage, type SendResult, type StreamEvent, type Task, type TaskState } from '../a2a/model.ts';
 import type { OperationParams } from '../a2a/operations.ts';
 import { isPlanId } from '../core/plan/plan-id.ts';
 import type { PlanSnapshot } from '../core/plan/snapshot.ts';
@@ -83,8 +75,11 @@ export async function runStream(
   const sent = await sendMessage(request.params, call, services);
   if (!sent.ok) return sent;
   if (sent.value.kind === 'reply') return ok(once({ id: null, event: { kind: 'message', message: sent.value.message } }));
-  return ok(streamPlan(sent.value.snapshot, call, services, (state) => isTerminal(state) || state === 'input-required'));
+  return ok(streamPlan(sent.value.snapshot, call, services, endsStream));
 }
+
+/** Where a stream ends: with the task, or where words are needed. While an approval is awaited elsewhere (auth-required) it stays open. */
+const endsStream = (state: TaskState): boolean => isTerminal(state) || state === 'input-required';
 
 async function send(params: OperationParams['send'], call: StandardContext, services: Services): Promise<Result<SendResult, Refusal>> {
   const sent = await sendMessage(params, call, services);
@@ -175,7 +170,7 @@ async function subscribe(
     );
   }
   // 1.0 ends a subscription only with the task; 0.3 readers expect the end at input-required, told by `final`.
-  const closes = (state: TaskState): boolean => isTerminal(state) || (call.version === '0.3' && isInterrupted(state));
+  const closes = call.version === '0.3' ? endsStream : isTerminal;
   return ok(followPlan(plan.id, call, services, closes, lastEventId));
 }
 

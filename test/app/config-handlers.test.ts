@@ -42,6 +42,7 @@ describe('config', () => {
     ['guardrails.required_confirmations', ['delete_file']],
     ['core.automation-profile', 'acme/strict'],
     ['sandbox.strategy', 'none'],
+    ['approvals.task_state', 'auth-required'],
     ['sandbox.checkpoint.enabled', false],
   ])('%s can be set, read, listed and removed', async (key, value) => {
     const { fallback, meaning } = CONFIG_KEYS[key];
@@ -70,7 +71,7 @@ describe('config', () => {
     expect(settings.filter(({ is_default: isDefault }) => !isDefault).map(({ key, value }) => [key, value])).toEqual([
       ['core.automation-profile', 'auto'],
     ]);
-    const own = ['core.automation-profile', 'sandbox.strategy', 'sandbox.checkpoint.enabled'];
+    const own = ['core.automation-profile', 'sandbox.strategy', 'sandbox.checkpoint.enabled', 'approvals.task_state'];
     expect(settings.map(({ key }) => key)).toEqual([...own, ...GUARDRAIL_KEYS]);
   });
 
@@ -81,6 +82,7 @@ describe('config', () => {
     ['core.default-project', 'nothing', ['nothing']],
     ['approvals.separate_requester', 'yes', ['true or false']],
     ['sandbox.strategy', 'None', ['workspace', 'none']],
+    ['approvals.task_state', 'working', ['input-required', 'auth-required']],
     ['sandbox.strategy', false, ['workspace', 'none']],
     ['sandbox.checkpoint.enabled', 'off', ['true or false']],
   ])('%s does not take %j, and says what it takes', async (key, value, words) => {

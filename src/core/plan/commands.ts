@@ -11,6 +11,7 @@ import type { CommittedWrite, SentWrite } from './at-once.ts';
 import type { ExternalCommand } from './external/commands.ts';
 import type { ActorRef, DiffSummary, Grant, HaltLevel, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
 import type { Proposal } from './proposal.ts';
+import type { ApprovalTaskState } from './task-state.ts';
 
 /** A caller with what they may do here, looked up before the command; separation from the requester is judged with the plan's state. */
 export interface Caller {
@@ -49,6 +50,8 @@ export interface CreateCommand {
   readonly policy: GuardPolicy;
   /** Absent: a workspace, and checkpoints. */
   readonly sandbox?: SandboxSettings;
+  /** What the task is called while it waits for approvals only; absent: `input-required`. */
+  readonly approvalTaskState?: ApprovalTaskState;
   readonly statistics: OutcomeStatistics;
   readonly by: ActorRef;
   readonly message: (Omit<PlanMessage, 'parts' | 'at' | 'metadata'> & { readonly parts: JsonValue; readonly metadata?: JsonObject }) | null;
@@ -184,5 +187,5 @@ export type Command =
       readonly text: string;
       readonly answers: readonly Answer[];
       /** What the whole text says if it is one of the closed list of plain decisions. */
-      readonly plain: { readonly decision: 'approve' | 'deny'; readonly phase: string | null } | null;
+      readonly { readonly decision: 'approve' | 'deny'; readonly phase: string | null } | null;
     };

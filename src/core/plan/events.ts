@@ -31,6 +31,7 @@ import type {
   Step,
   Stored,
 } from './plan.ts';
+import type { ApprovalTaskState } from './task-state.ts';
 
 /** Where an event moves the plan. `waiting` is never a target: it follows from what is pending. */
 export interface Move {
@@ -53,6 +54,8 @@ export interface EventBodies {
     readonly policy_digest: string;
     /** Absent: a workspace, and checkpoints. */
     readonly sandbox?: SandboxSettings;
+    /** Absent: `input-required`. */
+    readonly approval_task_state?: ApprovalTaskState;
     /** Digest of the files that the plan starts from; absent: not known, or nothing of ours. */
     readonly tree?: string;
     readonly statistics: OutcomeStatistics;

@@ -54,6 +54,7 @@ function created(data: Body<'plan_created'>, row: LogRow): Plan {
     guards: { revision: 1, locked: null, own: {} },
     halts: [],
     sandbox: data.sandbox ?? DEFAULT_SANDBOX,
+    ...(data.approval_task_state === undefined ? {} : { approvalTaskState: data.approval_task_state }),
     statistics: data.statistics,
     requester: data.requester,
     createDigest: data.create_digest,

@@ -12,6 +12,7 @@ import type { SentWrite, WrittenAtOnce } from './at-once.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { ExternalCall, ExternalState } from './external/external.ts';
 import type { DecisionType, StepResult } from './proposal.ts';
+import type { ApprovalTaskState } from './task-state.ts';
 
 /** Phases in their order (a2a-protocol.md; design section 8). */
 export const PHASES = ['action', 'strategize', 'execute', 'apply'] as const;
@@ -280,6 +281,8 @@ export interface Plan {
   readonly leftHalts?: readonly { readonly sessionId: string; readonly word: HaltWord }[];
   /** Locked when the plan was made. */
   readonly sandbox: SandboxSettings;
+  /** As it was set when the plan was made; absent: `input-required`. */
+  readonly approvalTaskState?: ApprovalTaskState;
   readonly statistics: OutcomeStatistics;
   readonly requester: ActorRef;
   readonly createDigest: string;

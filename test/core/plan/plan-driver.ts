@@ -27,6 +27,7 @@ import type { EventType, LogRow } from '../../../src/core/plan/events.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { type Approval, type Call, type Plan, type ProjectRef, pendingApprovals } from '../../../src/core/plan/plan.ts';
 import type { Proposal, ProposedCall } from '../../../src/core/plan/proposal.ts';
+import type { ApprovalTaskState } from '../../../src/core/plan/task-state.ts';
 import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
@@ -99,6 +100,7 @@ export interface PlanOptions {
   readonly rejection?: string;
   readonly input?: string;
   readonly sandbox?: SandboxSettings;
+  readonly approvalTaskState?: ApprovalTaskState;
 }
 
 export const PROJECT: ProjectRef = { name: 'site', base: 'b'.repeat(64), protectedPaths: [] };
@@ -128,6 +130,7 @@ export function createCommand(options: PlanOptions = {}): CreateCommand {
     project,
     profile: { name: profile.name, level: 'plan', document: profile, digest: digestOf(sha256, profile) },
     ...(options.sandbox === undefined ? {} : { sandbox: options.sandbox }),
+    ...(options.approvalTaskState === undefined ? {} : { approvalTaskState: options.approvalTaskState }),
     policy: combinePolicies([
       ...(orgFloor === undefined ? [] : [{ origin: 'org' as const, guardrails: orgFloor }]),
       { origin: 'profile', profile },

@@ -511,5 +511,45 @@ it('reads from outside as one of the task states of A2A, in every state that was
   const seen = new Set([taskStateOf(driver.plan)]);
   while (driver.turn()) seen.add(taskStateOf(driver.plan));
   expect([...seen]).toEqual(['working', 'completed']);
-  expect(TASK_STATE_NAMES).toHaveLength(7);
+  expect(TASK_STATE_NAMES).toHaveLength(8);
+});
+
+describe('a plan whose approvals are awaited elsewhere (approvals.task_state auth-required)', () => {
+  const options = { approvalTaskState: 'auth-required' } as const;
+
+  it('is auth-required while it waits for a gate, a call or a limit, and nothing else', () => {
+    expect(taskStateOf(PlanDriver.make({ ...options, profile: 'manual' }).plan)).toBe('auth-required');
+    const denied = { ...options, guardrails: { tool_denylist: ['files.read'] } };
+    expect(taskStateOf(PlanDriver.run(denied, { execute: [{ calls: [call('files.read')] }] }).plan)).toBe('auth-required');
+    const limited = { ...options, guardrails: { tool_budget: 0 } };
+    expect(taskStateOf(PlanDriver.run(limited, { execute: [{ calls: [call('model.ask')] }] }).plan)).toBe('auth-required');
+  });
+
+  it('is input-required where words are needed, also beside an approval', () => {
+    const asked = PlanDriver.run(options, { execute: [{ ask: 'where?' }] });
+    expect(taskStateOf(asked.plan)).toBe('input-required');
+    const denied = PlanDriver.make({ ...options, profile: 'manual' });
+    denied.deny();
+    expect(denied.only.kind).toBe('next_step');
+    expect(taskStateOf(denied.plan)).toBe('input-required');
+    const [gate] = PlanDriver.make({ ...options, profile: 'manual' }).plan.approvals;
+    if (gate === undefined) throw new Error('no gate');
+    const both = { ...asked.plan, approvals: [...asked.plan.approvals, gate] };
+    expect(taskStateOf(both)).toBe('input-required');
+  });
+
+  it('is input-required where it was not set, and where it was set to that', () => {
+    expect(taskStateOf(PlanDriver.make({ profile: 'manual' }).plan)).toBe('input-required');
+    const set = PlanDriver.make({ profile: 'manual', approvalTaskState: 'input-required' });
+    expect(taskStateOf(set.plan)).toBe('input-required');
+    expect(set.plan.approvalTaskState).toBeUndefined();
+  });
+
+  it('goes on and ends like any other', () => {
+    const driver = PlanDriver.make({ ...options, profile: 'manual' }, {});
+    driver.approve();
+    expect(taskStateOf(driver.plan)).toBe('working');
+    driver.cancel();
+    expect(taskStateOf(driver.plan)).toBe('canceled');
+  });
 });

@@ -18,6 +18,7 @@ import { abandonAllUnknown } from './settle.ts';
 export function createPlan(work: Work, command: CreateCommand): Result<null, Refusal> {
   const { now, sha256 } = work.context;
   const { message } = command;
+  const named = command.approvalTaskState === 'input-required' ? undefined : command.approvalTaskState;
   work.emit('plan_created', command.by, {
     plan_id: command.planId,
     org: command.org,
@@ -30,6 +31,7 @@ export function createPlan(work: Work, command: CreateCommand): Result<null, Ref
     policy: command.policy,
     policy_digest: digestOf(sha256, command.policy),
     ...(command.sandbox === undefined ? {} : { sandbox: command.sandbox }),
+    ...(named === undefined ? {} : { approval_task_state: named }),
     ...(command.external === true ? {} : { tree: command.project?.base ?? treeDigest(sha256, EMPTY_TREE) }),
     statistics: command.statistics,
     requester: command.by,

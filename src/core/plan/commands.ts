@@ -175,11 +175,11 @@ export type Command =
       /** As for `halt`. */
       readonly sessionId?: string;
     }
+  /** Who is told of the plan has changed. Committed with the change itself. */
+  | { readonly type: 'record_push'; readonly by: ActorRef; readonly change: PushChange }
   | { readonly type: 'extend'; readonly by: Caller; readonly approvalId: string; readonly expiresAt: string }
   | {
       readonly type: 'message';
-  /** Who is told of the plan has changed. Committed with the change itself. */
-  | { readonly type: 'record_push'; readonly by: ActorRef; readonly change: PushChange }
       readonly by: Caller;
       readonly messageId: string;
       readonly parts: JsonValue;
@@ -187,5 +187,5 @@ export type Command =
       readonly text: string;
       readonly answers: readonly Answer[];
       /** What the whole text says if it is one of the closed list of plain decisions. */
-      readonly { readonly decision: 'approve' | 'deny'; readonly phase: string | null } | null;
+      readonly plain: { readonly decision: 'approve' | 'deny'; readonly phase: string | null } | null;
     };

@@ -264,11 +264,11 @@ export interface EventBodies {
   /** `session_id`: whose word it is at the level `session`, always that of the session that the plan is in. */
   halted: { readonly level: HaltLevel; readonly epoch: number; readonly reason: string; readonly session_id?: string };
   halt_cleared: { readonly level: HaltLevel; readonly epoch: number; readonly session_id?: string };
+  /** Who is told of the plan has changed; the webhooks themselves, with their secrets, are kept beside the log. */
+  push_config_changed: PushChange;
 }
 
 /** Money that left the plan's budget with an event. `source` says where the figure came from. */
-  /** Who is told of the plan has changed; the webhooks themselves, with their secrets, are kept beside the log. */
-  push_config_changed: PushChange;
 export interface Charge {
   readonly id: string;
   readonly reserved_micro_usd: number;
@@ -314,10 +314,10 @@ export const EVENT_TYPES = [
   'guard_revision_refused',
   'halted',
   'halt_cleared',
+  'push_config_changed',
 ] as const satisfies readonly EventType[];
 
 /** Does not compile while the list lacks a type: a row of a type that is not in it is a row that nobody here wrote. */
-  'push_config_changed',
 const COMPLETE_TYPES: [Exclude<EventType, (typeof EVENT_TYPES)[number]>] extends [never] ? readonly EventType[] : never = EVENT_TYPES;
 const KNOWN_TYPES: ReadonlySet<string> = new Set(COMPLETE_TYPES);
 

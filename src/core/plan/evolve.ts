@@ -174,8 +174,8 @@ function apply(plan: Plan, row: Exclude<LogRow, { type: 'plan_created' }>): Plan
     case 'guard_revised':
       return guardRevised(plan, row.data);
     case 'guard_revision_refused':
-      return plan;
     case 'push_config_changed':
+      return plan;
     case 'halted':
       return withHalt(plan, row.data, row.data.reason, row);
     case 'halt_cleared':

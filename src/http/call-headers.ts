@@ -10,8 +10,12 @@ import { traceIdOf } from './trace-id.ts';
 export interface CallHeaders {
   /** The translation of the version that the request names. */
   readonly codec: Result<Codec, Refusal>;
-  /** The headers that activated our extension; it is confirmed in the same ones. */
-  readonly activatedBy: readonly string[];
+  /** Every extension that the client named, in either header. */
+  readonly declared: readonly string[];
+  /** Whether our extension is among them. */
+  readonly activated: boolean;
+  /** Those that are in force, in the headers in which they were named: confirmed in the same ones. */
+  readonly confirmed: readonly ConfirmedExtensions[];
   readonly idempotencyKey: Result<string | null, Refusal>;
   /** `Last-Event-ID` as a position in the log; anything else than a number is ignored. */
   readonly lastEventId: number | null;
@@ -20,11 +24,25 @@ export interface CallHeaders {
   readonly traceId: string;
 }
 
-export function readCallHeaders(request: Request): CallHeaders {
+export interface ConfirmedExtensions {
+  readonly header: string;
+  /** URIs with commas between. */
+  readonly value: string;
+}
+
+/** `required`: the extensions, beside ours, that the deployment requires. */
+export function readCallHeaders(request: Request, required: readonly string[]): CallHeaders {
   const { headers } = request;
+  const named = EXTENSION_HEADERS.map((header) => ({ header, uris: parseExtensionsHeader(headers.get(header)) }));
+  const declared = [...new Set(named.flatMap(({ uris }) => uris))];
   return {
     codec: selectCodec({ versionHeader: headers.get('a2a-version'), versionQuery: queryValue(request.url, 'a2a-version') }),
-    activatedBy: EXTENSION_HEADERS.filter((name) => parseExtensionsHeader(headers.get(name)).includes(EXTENSION_URI)),
+    declared,
+    activated: declared.includes(EXTENSION_URI),
+    confirmed: named.flatMap(({ header, uris }) => {
+      const value = uris.filter((uri) => uri === EXTENSION_URI || required.includes(uri)).join(', ');
+      return value === '' ? [] : [{ header, value }];
+    }),
     idempotencyKey: idempotencyKeyOf(headers.get('idempotency-key')),
     lastEventId: lastEventIdOf(headers.get('last-event-id')),
     presented: {

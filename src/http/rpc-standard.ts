@@ -6,6 +6,8 @@ import type { ProtocolVersion } from '../a2a/version.ts';
 import { authenticate } from '../app/authenticate.ts';
 import { authorizeStandard } from '../app/authorize.ts';
 import { noteRefusal } from '../app/note-refusal.ts';
+import { type PushRequest, runPush } from '../app/push-configs.ts';
+import { requireExtensions } from '../app/required-extensions.ts';
 import { runStandard, runStream, type StandardContext, type StandardRequest, type StreamRequest } from '../app/standard.ts';
 import type { Principal } from '../core/principal.ts';
 import { invalidState, type Refusal } from '../core/refusal.ts';
@@ -30,6 +32,8 @@ async function answerStandard(call: RpcCall, operation: Operation, principal: Pr
   const { request } = call;
   const allowed = authorizeStandard(operation, request.method, principal);
   if (!allowed.ok) return allowed;
+  const declared = requireExtensions(operation, call.headers.declared, call.edge.services.settings);
+  if (!declared.ok) return declared;
 
   const context = contextOf(call, principal);
   switch (operation) {
@@ -45,7 +49,7 @@ async function answerStandard(call: RpcCall, operation: Operation, principal: Pr
     case 'pushGet':
     case 'pushList':
     case 'pushDelete':
-      return err(invalidState('Push notifications are not supported', { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' }));
+      return answerPush(call, operation, context);
     case 'extendedCard':
       return answerExtendedCard(call, principal);
   }
@@ -64,6 +68,17 @@ async function answerExtendedCard({ codec, edge, origin, request }: RpcCall, pri
   if (!params.ok) return params;
   const card = await extendedCardOf(principal, { origin, shape: codec.version === '1.0' ? '1.0' : 'hybrid' }, edge.services);
   return ok({ kind: 'result', result: codec.encodeResult('extendedCard', card) });
+}
+
+async function answerPush<O extends PushRequest['op']>(
+  call: RpcCall,
+  op: O,
+  context: StandardContext,
+): Promise<Result<RpcAnswer, Refusal>> {
+  const params = call.codec.decodeParams(op, call.request.params);
+  if (!params.ok) return params;
+  const result = await runPush({ op, params: params.value } as PushRequest, context, call.edge.services);
+  return result.ok ? ok({ kind: 'result', result: call.codec.encodeResult(op, result.value as OperationResults[O]) }) : result;
 }
 
 async function answerOnce<O extends StandardRequest['op']>(
@@ -104,9 +119,9 @@ async function answerStream<O extends StreamRequest['op']>(
 }
 
 function contextOf({ headers, codec, idempotencyKey, signal }: RpcCall, principal: Principal): StandardContext {
-  return { principal, idempotencyKey, version: codec.version, extensionActivated: headers.activatedBy.length > 0, signal };
+  return { principal, idempotencyKey, version: codec.version, extensionActivated: headers.activated, signal };
 }
 
 function decodeOptions({ headers, edge }: RpcCall): DecodeOptions {
-  return headers.activatedBy.length > 0 ? { lenientMessageId: () => edge.services.ids.ulid() } : {};
+  return headers.activated ? { lenientMessageId: () => edge.services.ids.ulid() } : {};
 }

@@ -17,12 +17,12 @@ import { callStandard } from './rpc-standard.ts';
 
 /** Answers one JSON-RPC request over HTTP. Never throws: whatever a body or a header holds has an answer with the request's id. */
 export async function answerRpc(request: Request, edge: Edge): Promise<Response> {
-  const headers = readCallHeaders(request);
-  const { activatedBy, codec } = headers;
+  const headers = readCallHeaders(request, edge.services.settings.requiredExtensions);
+  const { confirmed, codec } = headers;
   const received = await receive(request, () => edge.services.ids.ulid());
   if (!received.ok) {
     const { id, refusal, ...status } = received.error;
-    return rpcFailure(id, refusal, { family: errorFamilyOf(null, codec), activatedBy, ...status });
+    return rpcFailure(id, refusal, { family: errorFamilyOf(null, codec), confirmed, ...status });
   }
   const { id, method } = received.value;
   const family = errorFamilyOf(method, codec);
@@ -30,8 +30,8 @@ export async function answerRpc(request: Request, edge: Edge): Promise<Response>
     failureOf(error, { report: edge.report, newId: () => edge.services.ids.ulid(), called: method });
   const { origin } = originOf(request, edge.services.settings);
   const answer = await route(received.value, headers, { edge, family, failureOf: failure, signal: request.signal, origin });
-  if (!answer.ok) return rpcFailure(id, answer.error, { family, activatedBy });
-  return answer.value.kind === 'stream' ? rpcStream(answer.value.body, activatedBy) : rpcResult(id, answer.value.result, activatedBy);
+  if (!answer.ok) return rpcFailure(id, answer.error, { family, confirmed });
+  return answer.value.kind === 'stream' ? rpcStream(answer.value.body, confirmed) : rpcResult(id, answer.value.result, confirmed);
 }
 
 type CallTools = Pick<RpcCall, 'edge' | 'family' | 'failureOf' | 'signal' | 'origin'>;

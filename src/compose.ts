@@ -6,12 +6,15 @@ import { ulid } from 'ulid';
 import { type CardSigner, makeCardSigner } from './a2a/card-signature.ts';
 import { parseExtensionsHeader } from './a2a/extension.ts';
 import { type IdentityTokens, makeIdentityTokens } from './app/identity-tokens.ts';
+import { renderPush } from './app/push-notification.ts';
 import { pushPage } from './app/push-to-plans.ts';
 import type { Services } from './app/services.ts';
 import { sweep } from './app/sweep.ts';
 import type { ActionDocument } from './core/action.ts';
 import { type AuditKeys, makeAuditKeys } from './core/audit/ed25519.ts';
 import type { JsonObject } from './core/json.ts';
+import { PUSH_TIMING } from './core/push/judge-attempt.ts';
+import type { PushUrlRules } from './core/push/push-url.ts';
 import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
@@ -73,6 +76,10 @@ export interface Env {
   readonly OIDC_ORG?: string;
   /** `off`: no extended card. */
   readonly EXTENDED_CARD?: string;
+  /** `off`: no push notifications; the card says so, and webhooks are refused. */
+  readonly PUSH_NOTIFICATIONS?: string;
+  /** `on`: notifications may go to this machine, over http as well. For development and tests only. */
+  readonly PUSH_LOOPBACK?: string;
   /** URIs, with commas between, of extensions that clients have to name in each message. */
   readonly REQUIRED_EXTENSIONS?: string;
 }
@@ -105,6 +112,14 @@ export function compose({ toolPackages }: Parts) {
         orgLog: makeOrgLog(this.env.ORGS, refusals),
         toolbox,
         findActor,
+        push: {
+          render: renderPush,
+          rules: pushRulesOf(this.env),
+          timing: PUSH_TIMING,
+          userAgent: `CleverAgents/${VERSION}`,
+          fetch: (url, init) => fetch(url, init),
+          random: () => Math.random(),
+        },
       };
       return this.connected;
     }
@@ -162,6 +177,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
       openOrg: env.OPEN_ORG ?? 'dev',
       publicOrg: env.PUBLIC_ORG ?? null,
       extendedCard: env.EXTENDED_CARD !== 'off',
+      pushNotifications: env.PUSH_NOTIFICATIONS !== 'off',
+      pushRules: pushRulesOf(env),
       requiredExtensions: parseExtensionsHeader(env.REQUIRED_EXTENSIONS),
     },
     keys: makeKeyStore(env.DB),
@@ -187,6 +204,10 @@ function connect(env: Env, toolbox: Toolbox): Services {
     catalogue: toolbox.catalogue,
     actors: { names: () => ACTOR_NAMES, immediateReply },
   };
+}
+
+function pushRulesOf({ PUSH_LOOPBACK }: Env): PushUrlRules {
+  return { allowLoopback: PUSH_LOOPBACK === 'on' };
 }
 
 function budgetsOf({ SESSIONS, ORGS, PROFILE_BUDGETS }: Env) {

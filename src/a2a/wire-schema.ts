@@ -125,8 +125,8 @@ export function namedValue<T>(spellings: ReadonlyMap<unknown, T>, message: strin
 /** A header's token: what may stand before the credentials in `Authorization`. */
 export const authScheme = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be the name of an authentication scheme');
 
-/** A secret that is later sent as a header's value: not blank, one line, no control characters (case A12). */
-export const headerSecret = z.string().regex(/^(?=.*\S)[\t\x20-\x7e\x80-\uffff]+$/, 'must not be blank or contain control characters');
+/** A secret that is later sent as a header's value: not blank, one line, nothing that a header cannot carry (case A12). */
+export const headerSecret = z.string().regex(/^(?=.*\S)[\t\x20-\x7e]+$/, 'must be visible ASCII characters, and not blank');
 
 /** Drops members that are undefined, so that neither the model nor the wire carries them. */
 export function compact<T extends object>(record: T): T {

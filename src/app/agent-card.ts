@@ -79,7 +79,7 @@ async function signed(
     provider: { organization: 'CleverAgents', url: origin },
     documentationUrl: `${origin}/`,
     baseUrl: origin,
-    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: settings.extendedCard },
+    capabilities: { streaming: true, pushNotifications: settings.pushNotifications, extendedAgentCard: settings.extendedCard },
     requiredExtensions: settings.requiredExtensions,
     auth: settings.authMode,
     openIdConnectUrl: tokens.openIdConnectUrl ?? undefined,

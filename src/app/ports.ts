@@ -22,6 +22,9 @@ import type { Outcome } from '../core/plan/outcomes.ts';
 import type { ActorRef, HaltWord, OutcomeStatistics } from '../core/plan/plan.ts';
 import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
 import type { KeyKind, Role } from '../core/principal.ts';
+import type { PushTiming } from '../core/push/judge-attempt.ts';
+import type { PushOrder, PushStatus, PushWire } from '../core/push/push-config.ts';
+import type { PushUrlRules } from '../core/push/push-url.ts';
 import type { Refusal } from '../core/refusal.ts';
 import type { Result } from '../core/result.ts';
 
@@ -516,6 +519,14 @@ export interface PlanPort {
   heads(options: HeadsQuery): Promise<PlanHeads | null>;
   /** Closes a plan whose log is damaged, once; null: there is no such plan, or its log is whole. */
   retire(order: Omit<RetireOrder, 'org' | 'planId'>): Promise<PlanRetirement | null>;
+  /** Registers a webhook, or replaces the one of its id; durable when it answers. */
+  setPush(order: PushOrder & Traced): Promise<Result<PushStatus, Refusal> | null>;
+  /** By id. */
+  pushes(): Promise<readonly PushStatus[] | null>;
+  /** False: there was none. */
+  deletePush(id: string, by: ActorRef): Promise<Result<boolean, Refusal> | null>;
+  /** Sends again what was given up, all of it or one, and goes on where a webhook was stopped. */
+  retryPush(id: string, sequence: number | null, by: ActorRef): Promise<Result<PushStatus, Refusal> | null>;
   /** Makes an overdue plan look at its deadlines. */
   wake(): Promise<void>;
   /**
@@ -531,6 +542,28 @@ export interface PlanPort {
 
 export interface Plans {
   plan(org: string, planId: string): PlanPort;
+}
+
+/* ------------------------------------------------------------------ notifications */
+
+/**
+ * What a webhook of a wire version is told of one update: nothing, or one or more bodies, each made when it is sent. The same update gives
+ * the same bodies. `task` is the whole plan after it.
+ */
+export type PushRenderer = (
+  wire: PushWire,
+  what: { readonly before: Plan | null; readonly update: PlanUpdate; readonly task: () => PlanSnapshot },
+) => readonly (() => string)[];
+
+/** What a plan's object delivers notifications with. */
+export interface PushParts {
+  readonly render: PushRenderer;
+  readonly rules: PushUrlRules;
+  readonly timing: PushTiming;
+  readonly userAgent: string;
+  fetch(url: string, init: RequestInit): Promise<Response>;
+  /** From 0 to below 1. */
+  random(): number;
 }
 
 /* ------------------------------------------------------------------ budgets (objects) */

@@ -23,7 +23,10 @@ import { startPlan } from './start-plan.ts';
 import { contentOf } from './task-view.ts';
 
 /** Where the message went: to a plan (made or existing), or it was answered without one. */
-export type Sent = { readonly kind: 'plan'; readonly snapshot: PlanSnapshot } | { readonly kind: 'reply'; readonly message: Message };
+export type Sent =
+  /** `beforeSeq`: the row of the plan's log before the message; 0 for a plan that it made. */
+  | { readonly kind: 'plan'; readonly snapshot: PlanSnapshot; readonly beforeSeq: number }
+  | { readonly kind: 'reply'; readonly message: Message };
 
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const PLAN_CONTEXT = 'task_';
@@ -167,7 +170,7 @@ async function toPlan(snapshot: PlanSnapshot, request: SendRequest, call: CallCo
   };
   const taken = await services.plans.plan(call.principal.org, snapshot.plan.id).command(command);
   if (taken === null) return err(notFound('task', snapshot.plan.id));
-  return taken.ok ? ok({ kind: 'plan', snapshot: taken.value }) : taken;
+  return taken.ok ? ok({ kind: 'plan', snapshot: taken.value, beforeSeq: snapshot.plan.seq }) : taken;
 }
 
 async function toNewPlan(
@@ -226,7 +229,7 @@ async function toNewPlan(
     call.principal,
     services,
   );
-  return started.ok ? ok({ kind: 'plan', snapshot: started.value }) : started;
+  return started.ok ? ok({ kind: 'plan', snapshot: started.value, beforeSeq: 0 }) : started;
 }
 
 /** A key that only approves may answer what is pending, and no more. */

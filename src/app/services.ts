@@ -3,6 +3,7 @@ import type { ActionDocument } from '../core/action.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
+import type { PushUrlRules } from '../core/push/push-url.ts';
 import type { ToolCatalogue } from '../core/tool.ts';
 import type { IdentityTokens } from './identity-tokens.ts';
 import type {
@@ -47,6 +48,9 @@ export interface Settings {
   readonly publicOrg: string | null;
   /** Whether callers get an extended card. */
   readonly extendedCard: boolean;
+  /** Whether webhooks can be registered, and where they may lead. */
+  readonly pushNotifications: boolean;
+  readonly pushRules: PushUrlRules;
   /** Extensions, by URI, that a client has to name in each message. */
   readonly requiredExtensions: readonly string[];
 }

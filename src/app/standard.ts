@@ -12,6 +12,7 @@ import type { CallContext } from './handler.ts';
 import { keptChanges } from './kept-changes.ts';
 import { LeftReader } from './left-above.ts';
 import { StorageUnavailable } from './ports.ts';
+import { checkInlinePush, registerInlinePush } from './push-configs.ts';
 import { readListed } from './read-listed.ts';
 import { sendMessage } from './send-message.ts';
 import type { Services } from './services.ts';
@@ -72,7 +73,7 @@ export async function runStream(
   lastEventId: number | null,
 ): Promise<Result<AsyncIterable<NumberedEvent>, Refusal>> {
   if (request.op === 'subscribe') return subscribe(request.params.id, call, services, lastEventId);
-  const sent = await sendMessage(request.params, call, services);
+  const sent = await sendWithWebhook(request.params, call, services);
   if (!sent.ok) return sent;
   if (sent.value.kind === 'reply') return ok(once({ id: null, event: { kind: 'message', message: sent.value.message } }));
   return ok(streamPlan(sent.value.snapshot, call, services, endsStream));
@@ -81,8 +82,19 @@ export async function runStream(
 /** Where a stream ends: with the task, or where words are needed. While an approval is awaited elsewhere (auth-required) it stays open. */
 const endsStream = (state: TaskState): boolean => isTerminal(state) || state === 'input-required';
 
-async function send(params: OperationParams['send'], call: StandardContext, services: Services): Promise<Result<SendResult, Refusal>> {
+/** A webhook that is refused refuses the message; one that is taken is told everything that the message brings about. */
+async function sendWithWebhook(params: OperationParams['send'], call: StandardContext, services: Services): Promise<Result<Sent, Refusal>> {
+  const checked = await checkInlinePush(params, call, services);
+  if (!checked.ok) return checked;
   const sent = await sendMessage(params, call, services);
+  if (!sent.ok || sent.value.kind === 'reply') return sent;
+  const { snapshot, beforeSeq } = sent.value;
+  const registered = await registerInlinePush(params, { id: snapshot.plan.id, afterSeq: beforeSeq }, call, services);
+  return registered.ok ? sent : registered;
+}
+
+async function send(params: OperationParams['send'], call: StandardContext, services: Services): Promise<Result<SendResult, Refusal>> {
+  const sent = await sendWithWebhook(params, call, services);
   if (!sent.ok) return sent;
   if (sent.value.kind === 'reply') return ok({ kind: 'message', message: sent.value.message });
   const { historyLength, returnImmediately } = params.configuration;

@@ -11,6 +11,7 @@ export function tracedPlans(plans: Plans, traceId: string): Plans {
         create: (command) => port.create({ ...command, traceId }),
         command: (command) => port.command({ ...command, traceId }),
         external,
+        setPush: (order) => port.setPush({ ...order, traceId }),
       };
     },
   };

@@ -102,6 +102,7 @@ async function createMiniflare(options: LocalServerOptions, stateDir: string, gu
   const config = await readWorkerConfig({
     AUDIT_SIGNING_KEY: await ensureAuditKey(stateDir),
     CARD_SIGNING_KEY: await ensureCardKey(stateDir),
+    PUSH_LOOPBACK: 'on',
     ...options.bindings,
     ...(options.open === true ? { AUTH_MODE: 'open' } : {}),
   });

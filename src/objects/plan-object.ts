@@ -17,6 +17,7 @@ import type {
   PlanRetirement,
   PlanSpend,
   Projects,
+  PushParts,
   RetireOrder,
 } from '../app/ports.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
@@ -27,7 +28,7 @@ import { spendRows } from '../core/ledger.ts';
 import { auditEntryOf } from '../core/plan/audit.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
 import { checkpointsOf, type PlanCheckpoints } from '../core/plan/checkpoint.ts';
-import type { Command, CreateCommand } from '../core/plan/commands.ts';
+import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
 import { type Decided, decide } from '../core/plan/decide.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import { evolve } from '../core/plan/evolve.ts';
@@ -38,6 +39,7 @@ import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { MoneyAbove } from '../core/plan/work.ts';
+import type { PushOrder, PushStatus } from '../core/push/push-config.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
@@ -47,6 +49,7 @@ import { HeadReporter } from './plan/head-reporter.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
+import { PushDesk } from './plan/push-desk.ts';
 import { retirePlan } from './plan/retirement.ts';
 import { isSound, lastReadable, openLog, readableRows, verifyLog } from './plan/verify-log.ts';
 import { sha256 } from './sha256.ts';
@@ -64,6 +67,7 @@ export interface PlanObjectParts {
   readonly floors: WatchPorts['floors'];
   readonly toolbox: EngineParts['toolbox'];
   readonly findActor: EngineParts['findActor'];
+  readonly push: PushParts;
 }
 
 /** Steps run for so long in one alarm; the next alarm goes on. */
@@ -122,6 +126,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     nowMs: () => this.nowMs(),
     report: (problem, cause) => this.report(problem, cause),
   });
+  private readonly push: PushDesk;
   private isWorking = false;
   /** Since when the loop asks for money and nobody answers. */
   private busySinceMs: number | null = null;
@@ -154,6 +159,20 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       },
       opened,
     );
+    this.push = new PushDesk({
+      sql: ctx.storage.sql,
+      transact: (write) => this.ctx.storage.transactionSync(write),
+      plan: () => this.current,
+      rows: (afterSeq) => this.store.rows(afterSeq, Number.MAX_SAFE_INTEGER),
+      load: (digest) => this.store.json(digest),
+      parts: () => this.parts().push,
+      nowMs: () => this.nowMs(),
+      record: ({ traceId, ...change }, by, write) =>
+        this.commit({ type: 'record_push', by, change, ...(traceId === undefined ? {} : { traceId }) }, ASKED_NOBODY, [], write).result,
+      stepped: () => void this.rearm(),
+      background: (work) => this.ctx.waitUntil(work),
+      report: (problem, cause) => this.report(problem, cause),
+    });
     const retired = damage === null ? null : this.store.retirement();
     if (retired !== null) this.leases.resume({ org: retired.org, id: retired.planId });
     if (damage !== null) this.damage = closedFor(damage, retired);
@@ -278,6 +297,30 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     return { seq: plan.seq, hash: plan.headHash, signed: this.headStore.list(after), damage: null };
   }
 
+  async setPush(order: PushOrder & Traced): Promise<Result<PushStatus, Refusal> | null> {
+    return this.changePush(() => this.push.set(order));
+  }
+
+  async pushes(): Promise<readonly PushStatus[] | null> {
+    return this.current === null ? null : this.push.list();
+  }
+
+  async deletePush(id: string, by: ActorRef): Promise<Result<boolean, Refusal> | null> {
+    return this.changePush(() => this.push.remove(id, by));
+  }
+
+  async retryPush(id: string, sequence: number | null, by: ActorRef): Promise<Result<PushStatus, Refusal> | null> {
+    return this.changePush(() => this.push.retry(id, sequence, by));
+  }
+
+  private async changePush<T>(change: () => Result<T, Refusal>): Promise<Result<T, Refusal> | null> {
+    if (this.current === null) return null;
+    const result = change();
+    await this.flush();
+    await this.rearm();
+    return this.damage === null ? result : err(damagedLog(this.damage));
+  }
+
   async wake(): Promise<void> {
     if (this.current === null) return;
     const at = this.wakeAt(this.current);
@@ -315,10 +358,14 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (this.isWorking || this.current === null) return;
     this.isWorking = true;
     // A long call must not keep money that it does not use, nor what was charged to itself.
-    const resting = setInterval(() => this.leases.rest(), RESTING_MS);
+    const resting = setInterval(() => {
+      this.leases.rest();
+      this.push.kick();
+    }, RESTING_MS);
     try {
       await this.ctx.storage.setAlarm(this.nowMs() + WATCHDOG_MS);
       this.leases.sweep();
+      this.push.kick();
       // What the session and the org say comes before the first effect; where it cannot be read, there is none.
       const isIdle = nextTask(this.current, this.nowMs()).kind === 'sleep';
       const heard = isIdle || (await this.watch.renew());
@@ -381,8 +428,13 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     }
   }
 
-  /** `tickets`: money that was put aside for this decision. */
-  private commit(command: Command, above: Omit<MoneyAbove, 'freeMicroUsd'>, tickets: readonly string[]): PlanDecision {
+  /** `tickets`: money that was put aside for this decision. `also`: what is written with it. */
+  private commit(
+    command: Command & Traced,
+    above: Omit<MoneyAbove, 'freeMicroUsd'>,
+    tickets: readonly string[],
+    also: () => void = () => {},
+  ): PlanDecision {
     if (this.damage !== null) return { result: err(damagedLog(this.damage)) };
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
@@ -399,6 +451,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     this.ctx.storage.transactionSync(() => {
       this.store.append(rows, decided.blobs, plan);
       this.leases.write(following);
+      also();
       if (!this.isWorking) {
         const at = this.wakeAt(plan);
         if (at !== null) void this.ctx.storage.setAlarm(Math.max(at, this.nowMs()));
@@ -413,6 +466,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       this.abort = new AbortController();
     }
     this.publish(before, rows);
+    if (this.isWorking) this.push.kick();
     if (this.isWorking && this.nowMs() >= this.flushPausedUntilMs) void this.flush();
     return decided;
   }
@@ -472,7 +526,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const task = nextTask(plan, now);
     const due = task.kind === 'sleep' ? task.atMs : Math.max(now, this.pausedUntilMs);
     const outbox = this.store.flushedSeq() < plan.seq ? now + FLUSH_RETRY_MS : null;
-    const at = [due, outbox, this.leases.wakeAtMs].filter((each) => each !== null);
+    const at = [due, outbox, this.leases.wakeAtMs, this.push.wakeAtMs(plan.seq)].filter((each) => each !== null);
     return at.length === 0 ? null : Math.min(...at);
   }
 

@@ -40,6 +40,10 @@ export function makePlans(namespace: DurableObjectNamespace): Plans {
         verify: () => reach('plans.verify', () => open().verify(org, planId)),
         heads: (options) => reach('plans.heads', () => open().heads(options)),
         retire: (order) => reach('plans.retire', () => open().retire({ ...order, org, planId })),
+        setPush: (order) => refusedIfDamaged(reach('plans.setPush', () => open().setPush(order))),
+        pushes: () => unlessDamaged(reach('plans.pushes', () => open().pushes())),
+        deletePush: (id, by) => refusedIfDamaged(reach('plans.deletePush', () => open().deletePush(id, by))),
+        retryPush: (id, sequence, by) => refusedIfDamaged(reach('plans.retryPush', () => open().retryPush(id, sequence, by))),
         wake: () => reach('plans.wake', () => open().wake()),
         follow: (options) => follow(open, options),
       };

@@ -107,6 +107,10 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
           return { seq: plan.seq, hash: plan.headHash, signed: signed.filter(({ seq }) => seq > after), damage: null };
         },
         retire: async () => null,
+        setPush: async () => null,
+        pushes: async () => null,
+        deletePush: async () => null,
+        retryPush: async () => null,
         wake: async () => {},
         follow: async () => null,
       };

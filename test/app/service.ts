@@ -73,6 +73,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
       openOrg: 'dev',
       extendedCard: true,
       requiredExtensions: [],
+      pushNotifications: true,
+      pushRules: { allowLoopback: false },
     },
     keys: makeMemoryKeyStore(),
     actions: makeMemoryActionStore(),

@@ -55,7 +55,7 @@ describe('the Agent Card', () => {
     const card = JSON.parse((await fetchCard()).text) as JsonObject;
     expect(card['capabilities']).toMatchObject({
       streaming: true,
-      pushNotifications: false,
+      pushNotifications: true,
       extendedAgentCard: true,
       extensions: [{ uri: 'urn:cleveragents:extensions:v1', params: { methods: [...OPERATION_NAMES].sort() } }],
     });

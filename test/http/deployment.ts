@@ -76,6 +76,8 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
       openOrg: 'development',
       extendedCard: true,
       requiredExtensions: [],
+      pushNotifications: true,
+      pushRules: { allowLoopback: false },
       ...options.settings,
     },
     keys: {
@@ -150,7 +152,11 @@ const noPlan: PlanPort = {
   verify: async () => null,
   heads: async () => null,
   retire: async () => null,
-  wake: async () => {},
+  setPush: async () => null,
+      pushes: async () => null,
+      deletePush: async () => null,
+      retryPush: async () => null,
+      wake: async () => {},
   follow: async () => null,
 };
 

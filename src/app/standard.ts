@@ -14,7 +14,7 @@ import { LeftReader } from './left-above.ts';
 import { StorageUnavailable } from './ports.ts';
 import { checkInlinePush, registerInlinePush } from './push-configs.ts';
 import { readListed } from './read-listed.ts';
-import { sendMessage } from './send-message.ts';
+import { type Sent, sendMessage } from './send-message.ts';
 import type { Services } from './services.ts';
 import { eventsOf, isSettled, statusEventOf, taskOf } from './task-view.ts';
 

@@ -35,7 +35,7 @@ import { evolve } from '../core/plan/evolve.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
 import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
-import { haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
+import { type ActorRef, haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
 import type { MoneyAbove } from '../core/plan/work.ts';

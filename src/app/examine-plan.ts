@@ -14,6 +14,7 @@ import type { Refusal } from '../core/refusal.ts';
 import { invalidState, notFound, withFieldPrefix } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import type { SandboxSettings } from '../core/sandbox.ts';
+import { DEFAULT_PROTECTED_PATHS } from '../core/workspace/protected-paths.ts';
 import { exhaustedOrg, haltedAbove } from './admission.ts';
 import { policyForPlan } from './plan-policy.ts';
 import { findProfile, lockProfile, sandboxOf } from './profiles.ts';
@@ -62,9 +63,6 @@ export interface Examination {
   readonly project: ProjectRef | null;
   readonly sandbox: SandboxSettings | null;
 }
-
-/** Paths that a project protects unless its settings say otherwise (design section 6). */
-export const DEFAULT_PROTECTED_PATHS: readonly string[] = ['.git/**', '.github/**', '.env*'];
 
 /** Looks at everything that a plan of this session would need. */
 export async function examinePlan(request: PlanRequest, sessionId: string, principal: Principal, services: Services): Promise<Examination> {

@@ -3,7 +3,7 @@ import type { CallFacts } from '../core/plan/commands.ts';
 import type { Plan } from '../core/plan/plan.ts';
 import { isWriteClass } from '../core/tool.ts';
 import { parentsOf } from '../core/workspace/path.ts';
-import { matchesPathGlob } from '../core/workspace/path-glob.ts';
+import { isProtectedPath } from '../core/workspace/protected-paths.ts';
 import { isDirectory, type Tree } from '../core/workspace/tree.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 import { validateArguments } from './tools/validate-arguments.ts';
@@ -33,23 +33,8 @@ export function callFactsOf(
     known,
     newInKnownFolder,
     unknown: paths.length - known - newInKnownFolder,
-    protectedPaths: writes ? paths.filter((path) => protectedGlobs(plan).some((glob) => matchesPathGlob(glob, foldPath(path)))) : [],
+    protectedPaths: writes ? paths.filter((path) => isProtectedPath(plan.project?.protectedPaths ?? [], path)) : [],
     ...(hosts === null ? {} : { hosts: [...new Set(hosts)] }),
     bytes: writes ? canonicalJson(call.arguments).length : 0,
   };
-}
-
-/** Always protected, whatever a project's settings say: what git runs. */
-const ALWAYS_PROTECTED = ['.git/**', '**/.git/**'] as const;
-
-function protectedGlobs(plan: Plan): readonly string[] {
-  return [...ALWAYS_PROTECTED, ...(plan.project?.protectedPaths ?? [])].map(foldPath);
-}
-
-/** One spelling for what some file system takes for the same name: case, composition, and characters that do not show. */
-function foldPath(path: string): string {
-  return path
-    .normalize('NFKC')
-    .replaceAll(/[\u200B-\u200F\u2060\uFEFF]/g, '')
-    .toLowerCase();
 }

@@ -42,6 +42,7 @@ import type { MoneyAbove } from '../core/plan/work.ts';
 import type { PushOrder, PushStatus } from '../core/push/push-config.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { outsideFactsOf } from '../engine/outside-facts.ts';
 import { PlanWorkspace } from '../engine/plan-workspace.ts';
 import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-plan.ts';
 import { HaltWatch, UNHEARD_PAUSE_MS, type WatchPorts } from './plan/halt-watch.ts';
@@ -218,9 +219,16 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (this.current === null) return null;
     const unheard = await this.watch.refusal(command);
     if (unheard !== null) return err(unheard);
-    const { result, answer } = await this.decideWithMoney(command);
+    const { result, answer } = await this.decideWithMoney(this.withFacts(command));
     this.ctx.waitUntil(this.flush().then(() => this.rearm()));
     return result.ok ? ok(answer as ExternalAnswers[C['type']]) : result;
+  }
+
+  /** Of a tool that is registered here its arguments say what the call touches. */
+  private withFacts(command: ExternalCommand): ExternalCommand {
+    if (command.type !== 'authorize') return command;
+    const facts = outsideFactsOf(this.parts().toolbox, command.request);
+    return facts === null ? command : { ...command, facts };
   }
 
   /** A budget above wants back what is unused. Answered at once and without a call (design section 10, liveness). Null: no such plan here. */

@@ -69,7 +69,6 @@ interface Row {
   readonly not?: Readonly<Partial<Record<string, string>>>;
 }
 
-const NOT_OUTSIDE = 'of an executor outside neither paths nor sources are known';
 const NOT_MADE = 'a plan that requires what is turned off is not made at all (start-plan.test.ts)';
 const DECIDED_BEFORE = 'the gate is behind the plan when this path begins';
 
@@ -125,14 +124,12 @@ const ROWS: readonly Row[] = [
     tool: 'write_file',
     args: { path: '.github/x.yml', content: 'x' },
     onProject: true,
-    not: { 'guard/authorize': NOT_OUTSIDE },
   },
   {
     name: 'taint',
     floor: safety({ tainted_write_hosts: [] }),
     tool: 'test/external_write',
     before: [{ call: { tool: 'test/outside', arguments: {} } }],
-    not: { 'guard/authorize': NOT_OUTSIDE },
   },
   { name: 'budget_cap', floor: rails({ max_total_cost: 0 }), tool: 'test/priced' },
   { name: 'tool_call_limit', floor: rails({ max_tool_calls_per_step: 0 }), tool: 'test/counter' },
@@ -482,7 +479,12 @@ const PATHS: ReadonlyMap<string, Path> = new Map<string, Path>([
       await call(person, '_cleveragents/guard/configure', { plan_id: planId, automation_profile: 'full-auto' });
       track(person, planId);
       await cell.arm();
-      const request = { plan_id: planId, tool_name: row.tool, arguments: { label: cell.label }, cost_usd: 0.1 };
+      for (const step of (row.before ?? []) as readonly { readonly call: { readonly tool: string; readonly arguments: JsonObject } }[]) {
+        const earlier = { plan_id: planId, tool_name: step.call.tool, arguments: step.call.arguments, cost_usd: 0.1 };
+        const { decision_id } = await call(person, '_cleveragents/guard/authorize', earlier);
+        await call(person, '_cleveragents/guard/settle', { decision_id, outcome: 'succeeded' });
+      }
+      const request = { plan_id: planId, tool_name: row.tool, arguments: row.args ?? { label: cell.label }, cost_usd: 0.1 };
       if (row.ran === 1) {
         const { decision_id } = await call(person, '_cleveragents/guard/authorize', request);
         await call(person, '_cleveragents/guard/settle', { decision_id, outcome: 'failed' });

@@ -21,16 +21,27 @@ import { type RiskClass, riskierOf, type ToolSpec } from '../../tool.ts';
 import type { CallFacts } from '../commands.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
 import { pendingAbout } from '../external/evolve.ts';
-import { type ExternalCall, isHeld, isOpen, MAX_OPEN_AUTHORIZATIONS, NO_EXTERNAL_STATE, openAuthorizations } from '../external/external.ts';
+import {
+  type ExternalCall,
+  isHeld,
+  isOpen,
+  isTaintedOutside,
+  MAX_OPEN_AUTHORIZATIONS,
+  NO_EXTERNAL_STATE,
+  openAuthorizations,
+} from '../external/external.ts';
 import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
 import type { Work } from '../work.ts';
 import { decideCalls, factsOf } from './calls.ts';
 import { callConfidence } from './confidence-of.ts';
 
-/** Of what happens outside nothing is known: no paths, no sizes, and a schema is the caller's business. */
+/** Of a tool of the caller's own nothing is known: no paths, no sizes, and a schema is its business. */
 const NO_FACTS: CallFacts = { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
 
-export function authorize(work: Work, { by, request }: ExternalCommands['authorize']): Result<AuthorizationAnswer, Refusal> {
+export function authorize(
+  work: Work,
+  { by, request, facts = NO_FACTS }: ExternalCommands['authorize'],
+): Result<AuthorizationAnswer, Refusal> {
   const plan = work.plan();
   const toolName = request.toolName;
   const nameIssue = issueOfName(toolName);
@@ -40,7 +51,7 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
   if (step < firstStep)
     return err(invalidField('step', `step ${step} is over: calls are counted from step ${firstStep} on`, { plan_id: plan.id }));
 
-  const call = makeExternalCall(work, by, request, toolName, step);
+  const call = makeExternalCall(work, { by, request, facts, toolName, step });
   const earlier =
     request.idempotencyKey === null
       ? undefined
@@ -58,7 +69,8 @@ export function authorize(work: Work, { by, request }: ExternalCommands['authori
     return err(invalidState(`${MAX_OPEN_AUTHORIZATIONS} authorisations are open; settle some of them first`, { plan_id: plan.id }));
   }
   const before = work.rows.length;
-  decideCalls(work, [isNew ? call : asAskedNow(plan, again, call, work.context.now)], null);
+  const decidedCall = isNew ? call : asAskedNow(plan, again, call, work.context.now);
+  decideCalls(work, [decidedCall], null, new Map([[decidedCall.id, facts.issues]]));
   const decided = work.rows.slice(before).find((row) => row.type === 'call_decided');
   const after = work.plan();
   const settled = after.calls[isNew ? call.id : again.id];
@@ -126,20 +138,23 @@ function requestAbout(work: Work, call: Call): GuardRequest {
     costMicroUsd: call.estimateMicroUsd,
     skillCategory: null,
     operation: call.external?.operation ?? null,
-    protectedPaths: [],
+    protectedPaths: call.protectedPaths,
+    hosts: call.hosts ?? null,
     changesOutside: false,
   };
 }
 
 /* ---------------------------------------------------------------- the call */
 
-function makeExternalCall(
-  work: Work,
-  by: ActorRef,
-  request: AuthorizeRequest,
-  toolName: string,
-  step: number,
-): Call & { readonly external: ExternalCall } {
+interface Asked {
+  readonly by: ActorRef;
+  readonly request: AuthorizeRequest;
+  readonly facts: CallFacts;
+  readonly toolName: string;
+  readonly step: number;
+}
+
+function makeExternalCall(work: Work, { by, request, facts, toolName, step }: Asked): Call & { readonly external: ExternalCall } {
   const plan = work.plan();
   const { sha256, catalogue } = work.context;
   const spec = catalogue.find(toolName)?.spec ?? null;
@@ -152,7 +167,8 @@ function makeExternalCall(
   const argumentsDigest = digestOf(sha256, request.arguments);
   const id = `c${plan.nextCall}`;
   const { operation } = request;
-  const confidence: Confidence = callConfidence(plan, riskClass, { tool, arguments: request.arguments }, NO_FACTS);
+  const context = { ...plan, tainted: isTaintedOutside(plan) };
+  const confidence: Confidence = callConfidence(context, riskClass, { tool, arguments: request.arguments }, facts);
   return {
     id,
     step,
@@ -171,7 +187,8 @@ function makeExternalCall(
     status: 'asked',
     attempt: attemptOf(plan, tool, argumentsDigest, step),
     retryAt: null,
-    protectedPaths: [],
+    protectedPaths: facts.protectedPaths,
+    ...(facts.hosts === undefined ? {} : { hosts: facts.hosts }),
     approvable: [],
     overridden: {},
     approvalId: null,
@@ -198,6 +215,7 @@ function makeExternalCall(
       expiresAt: null,
       isExpired: false,
       settled: null,
+      ...(spec?.riskClass === 'external_read' ? { readsOutside: true as const } : {}),
     },
   };
 }
@@ -206,7 +224,9 @@ function makeExternalCall(
 function classOf(spec: ToolSpec | null, isWrite: boolean | null): RiskClass {
   if (isWrite === null) return spec?.riskClass ?? 'external_write';
   const said: RiskClass = isWrite ? 'write' : 'read';
-  return spec === null ? said : riskierOf(spec.riskClass, said);
+  if (spec === null) return said;
+  // What reads outside and changes something changes something outside.
+  return isWrite && spec.riskClass === 'external_read' ? 'external_write' : riskierOf(spec.riskClass, said);
 }
 
 /** The same call in the same step after it failed is a retry of it. */

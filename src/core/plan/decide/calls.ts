@@ -13,7 +13,7 @@ import { writesAtOnce } from '../at-once.ts';
 import { type CheckpointBody, checkpointObstacle } from '../checkpoint.ts';
 import type { CallFacts } from '../commands.ts';
 import { elapsedMs } from '../evolve.ts';
-import { isExternal } from '../external/external.ts';
+import { isExternal, isTaintedOutside } from '../external/external.ts';
 import { type Approval, type Call, type Grant, haltOf, type Plan, pendingApprovals, type Step } from '../plan.ts';
 import type { ProposedCall } from '../proposal.ts';
 import { SYSTEM, type Work } from '../work.ts';
@@ -77,9 +77,14 @@ interface BatchStart {
 export type Ruling = { readonly call: Call; readonly report: GuardReport; readonly kind: 'ok' | 'call' | 'limit' | 'refused' };
 
 /** All guards for each call in order, then the gate; everything that follows from it is in the same commit. */
-export function decideCalls(work: Work, calls: readonly Call[], start: BatchStart | null): void {
+export function decideCalls(
+  work: Work,
+  calls: readonly Call[],
+  start: BatchStart | null,
+  issues: BatchStart['issues'] = start?.issues ?? new Map(),
+): void {
   const plan = work.plan();
-  const rulings = ruleWithMoney(work, calls, start);
+  const rulings = ruleWithMoney(work, calls, start, issues);
   const asks = rulings.filter((each) => each.kind === 'call' || each.kind === 'limit');
   const firstAsk = asks[0]?.report.first;
   const gate = callGate(plan);
@@ -213,18 +218,24 @@ function judgeGate(plan: Plan, rulings: readonly Ruling[]) {
 }
 
 /** The guards, and for those calls that would run now and cost something also the budgets above the plan. */
-function ruleWithMoney(work: Work, calls: readonly Call[], start: BatchStart | null): readonly Ruling[] {
-  const rulings = rule(work, calls, start, () => false);
+function ruleWithMoney(work: Work, calls: readonly Call[], start: BatchStart | null, issuesOf: BatchStart['issues']): readonly Ruling[] {
+  const rulings = rule(work, calls, start, issuesOf, () => false);
   const passes = judgeGate(work.plan(), rulings).says === 'proceed';
   // Every call that may run is asked about, whether or not it was allowed without the budgets above: what they refuse makes room in the
   // plan's own limits for what comes behind. More calls are clean then, never fewer at a higher confidence, so the gate does not open by it.
   const mayRun = (call: Call): boolean => passes || call.gatePassed;
   const costs = rulings.some(({ call }) => call.estimateMicroUsd > 0 && mayRun(call));
-  return costs ? rule(work, calls, start, mayRun) : rulings;
+  return costs ? rule(work, calls, start, issuesOf, mayRun) : rulings;
 }
 
 /** Guards for each call in order; what is allowed counts for the next one. */
-function rule(work: Work, calls: readonly Call[], start: BatchStart | null, mayRun: (call: Call) => boolean): readonly Ruling[] {
+function rule(
+  work: Work,
+  calls: readonly Call[],
+  start: BatchStart | null,
+  issuesOf: BatchStart['issues'],
+  mayRun: (call: Call) => boolean,
+): readonly Ruling[] {
   const plan = work.plan();
   const outsideStep = isExternal(plan) ? calls[0]?.step : undefined;
   const facts = factsOf(plan, work.context.now, outsideStep ?? start?.step.number ?? plan.step?.number ?? plan.stepsUsed);
@@ -264,7 +275,7 @@ function rule(work: Work, calls: readonly Call[], start: BatchStart | null, mayR
     // The node above knows nothing yet of the calls of this batch that come before.
     const report =
       above === null ? own : evaluate(above.kind === 'exceeded' ? { ...above, usedMicroUsd: above.usedMicroUsd + fromAbove } : above);
-    const issues = start?.issues.get(call.id) ?? [];
+    const issues = issuesOf.get(call.id) ?? [];
     if (issues.length > 0 && report.guard !== 'tool') {
       return {
         call,
@@ -315,7 +326,7 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
       seconds: plan.grants.seconds,
       retries: plan.grants.retries,
     },
-    tainted: plan.tainted,
+    tainted: isExternal(plan) ? isTaintedOutside(plan) : plan.tainted,
     noCheckpoint: checkpointObstacle(plan),
     approvedGuards: new Map(),
   };

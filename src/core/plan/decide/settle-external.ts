@@ -55,7 +55,7 @@ function record(work: Work, { by, callId, outcome, costUsd }: Settle, call: Call
     charge: chargeOfTold(work, call, outcome, costUsd, isExpired),
     changes: [],
     read_paths: [],
-    taint: null,
+    taint: outcome === 'not_dispatched' ? null : sourceOf(call),
     told: { outcome, cost_usd: costUsd },
     ...(isLate ? { late: true as const } : {}),
   });
@@ -70,6 +70,12 @@ function chargeOfTold(work: Work, call: Call, outcome: Settle['outcome'], costUs
   if (!cost.ok) return { ...charge, charged_micro_usd: 0, marks: ['cost_error'] };
   const excess = cost.value - call.estimateMicroUsd;
   return excess <= 0 ? null : { ...charge, charged_micro_usd: excess, marks: ['overrun'] };
+}
+
+/** Where the content came from that is in the executor's context now, also where the call failed or nobody knows; null: from nowhere outside. */
+function sourceOf({ external, hosts = [], tool }: Call): string | null {
+  if (external?.readsOutside !== true) return null;
+  return hosts.length === 0 ? tool : hosts.slice(0, 5).join(', ');
 }
 
 function told(costUsd: number | null) {
@@ -114,7 +120,7 @@ function expire(work: Work, call: Call): void {
     charge: chargeFor(work, reservationId(call), { status: 'unknown', reason }),
     changes: [],
     read_paths: [],
-    taint: null,
+    taint: sourceOf(call),
     expired: true,
     ...(work.plan().terminal ? { late: true as const } : {}),
   });

@@ -1,6 +1,7 @@
 import type { Guardrails } from '../../guard-policy.ts';
 import type { GuardVerdict } from '../../guards/guard.ts';
 import type { JsonObject, JsonValue } from '../../json.ts';
+import type { CallFacts } from '../commands.ts';
 import type { ActorRef } from '../plan.ts';
 import type { ExternalOutcome } from './external.ts';
 
@@ -44,7 +45,13 @@ export interface ImportedState {
 }
 
 export interface ExternalCommands {
-  readonly authorize: { readonly type: 'authorize'; readonly by: ActorRef; readonly request: AuthorizeRequest };
+  readonly authorize: {
+    readonly type: 'authorize';
+    readonly by: ActorRef;
+    readonly request: AuthorizeRequest;
+    /** What the arguments say of the call where its tool is registered here; absent: nothing is known of it. */
+    readonly facts?: CallFacts;
+  };
   readonly settle_external: {
     readonly type: 'settle_external';
     readonly by: ActorRef;

@@ -70,6 +70,8 @@ export interface ExternalCall {
   readonly expiresAt: string | null;
   readonly isExpired: boolean;
   readonly settled: ExternalSettlement | null;
+  /** What it answers is content from outside. */
+  readonly readsOutside?: true;
 }
 
 export interface ExternalSettlement {
@@ -104,6 +106,14 @@ export function isHeld(call: Call): boolean {
 /** An authorisation that holds money and waits for its outcome. Whoever got it may act at once, so it counts as sent. */
 export function isOpen(call: Call): boolean {
   return call.status === 'sent';
+}
+
+/**
+ * Whether content from outside may be in the executor's context: it was read, or it may have been by whoever has an authorisation that is
+ * open still. That no longer counts once it is said that nothing was dispatched.
+ */
+export function isTaintedOutside(plan: Pick<Plan, 'calls' | 'tainted'>): boolean {
+  return plan.tainted || openAuthorizations(plan).some((call) => call.external?.readsOutside === true);
 }
 
 export function openAuthorizations(plan: Pick<Plan, 'calls'>): readonly Call[] {

@@ -270,6 +270,23 @@ describe('the command line', () => {
     expect(JSON.stringify(unknown.answer)).toContain('-32001');
   });
 
+  test('makes one session by one create, and the same one when its id is given again', async () => {
+    const listed = async () => {
+      const { answer } = await json('session', 'list');
+      return (answer as { data: { sessions: { session_id: string }[] } }).data.sessions.map(({ session_id: id }) => id);
+    };
+    const before = await listed();
+    const first = await json('session', 'create', '--session-id', 'only-once');
+    expect(first).toMatchObject({ code: 0, answer: { data: { session_id: 'only-once' } } });
+    expect(await listed()).toHaveLength(before.length + 1);
+    expect(await json('session', 'create', '--session-id', 'only-once')).toMatchObject({
+      code: 0,
+      answer: { data: { session_id: 'only-once' } },
+    });
+    expect((await listed()).filter((id) => id === 'only-once')).toEqual(['only-once']);
+    expect(await listed()).toHaveLength(before.length + 1);
+  });
+
   test('makes a session with a cap, shows it, and refuses one below zero', async () => {
     expect((await json('session', 'create', '--session-id', 'capped', '--max-cost', '2')).code).toBe(0);
     expect(await json('session', 'show', 'capped')).toMatchObject({ code: 0, answer: { data: { max_cost: 2 } } });

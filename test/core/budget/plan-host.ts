@@ -150,7 +150,7 @@ export class PlanHost {
     this.toldMs = 0;
     for (const lease of this.leases) {
       // What was put aside for a decision is free again.
-      this.world.freed(lease.state.promised.reduce((sum, { needMicroUsd }) => sum + needMicroUsd, 0));
+      this.world.freed(asideIn(lease));
       lease.state = openLease(lease.rows.values(), this.ledger(), lease.brings);
     }
     this.world.crashes += 1;
@@ -381,7 +381,11 @@ export class PlanHost {
       },
       deliverRecall: (_call: string, recall: Recall, respond: (reply: RecallReply) => void) => {
         this.reply = respond;
+        const { incarnation } = this;
+        const aside = asideIn(lease);
         this.step(lease, (state) => recalled(state, recall, this.world.nowMs));
+        // What goes back of it is free from now on; after a crash that was said already.
+        if (this.incarnation === incarnation) this.world.freed(Math.max(0, aside - asideIn(lease)));
         this.reply = null;
       },
     };
@@ -396,6 +400,11 @@ export class PlanHost {
     }
     return { days, ended: this.ended };
   }
+}
+
+/** Put aside for decisions that are not made yet. */
+function asideIn({ state }: HeldLease): number {
+  return state.promised.reduce((sum, { needMicroUsd }) => sum + needMicroUsd, 0);
 }
 
 /** Two steps as one. */

@@ -3,7 +3,7 @@ import { load } from './load.ts';
 import { randomRun } from './random-run.ts';
 
 /** The long run: BUDGET_RUNS=6000. One run again: BUDGET_SEED=<seed> BUDGET_RUNS=1. */
-const runs = Number(process.env['BUDGET_RUNS'] ?? process.env['FC_RUNS'] ?? 200);
+const runs = Number(process.env['BUDGET_RUNS'] ?? process.env['FC_RUNS'] ?? 130);
 const first = Number(process.env['BUDGET_SEED'] ?? 1);
 
 /** Longest wait of an authorisation. Without faults it is round trips; with them, asks that time out one after the other. */

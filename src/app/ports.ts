@@ -19,7 +19,7 @@ import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
 import type { LogRow } from '../core/plan/events.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import type { Outcome } from '../core/plan/outcomes.ts';
-import type { ActorRef, HaltWord, OutcomeStatistics } from '../core/plan/plan.ts';
+import type { ActorRef, HaltWord, OutcomeStatistics, Plan } from '../core/plan/plan.ts';
 import type { PlanSnapshot, PlanUpdate } from '../core/plan/snapshot.ts';
 import type { KeyKind, Role } from '../core/principal.ts';
 import type { PushTiming } from '../core/push/judge-attempt.ts';

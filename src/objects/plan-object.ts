@@ -38,7 +38,7 @@ import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
 import { type ActorRef, haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
 import { taskStateOf } from '../core/plan/task-state.ts';
-import type { MoneyAbove } from '../core/plan/work.ts';
+import type { DecideContext, MoneyAbove } from '../core/plan/work.ts';
 import type { PushOrder, PushStatus } from '../core/push/push-config.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
@@ -48,6 +48,7 @@ import { type EngineParts, HALTED, type PlanHost, runPlan } from '../engine/run-
 import { HaltWatch, UNHEARD_PAUSE_MS, type WatchPorts } from './plan/halt-watch.ts';
 import { HeadReporter } from './plan/head-reporter.ts';
 import { HeadStore } from './plan/head-store.ts';
+import { KeyMemory } from './plan/key-memory.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
 import { PushDesk } from './plan/push-desk.ts';
@@ -106,6 +107,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
   readonly sha256 = sha256;
   private readonly store: PlanStore;
   private readonly headStore: HeadStore;
+  private readonly keys: KeyMemory;
   /** Null while there is no plan here, and where the log was damaged: a plan whose log cannot be trusted acts on nothing. */
   private current: Plan | null;
   private damage: LogDamage | null;
@@ -146,6 +148,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     super(ctx, env);
     this.store = new PlanStore(ctx.storage.sql);
     this.headStore = new HeadStore(ctx.storage.sql);
+    this.keys = new KeyMemory(ctx.storage.sql, this.store);
     const { plan: opened, damage } = openLog(this.store, this.headStore);
     this.current = opened;
     this.damage = damage;
@@ -447,7 +450,8 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const before = this.current;
     const now = new Date(Math.max(this.nowMs(), before === null ? 0 : Date.parse(before.updatedAt))).toISOString();
     const money = { ...above, freeMicroUsd: this.leases.freeMicroUsd(tickets) };
-    const decided = decide(before, command, { now, sha256, catalogue: this.parts().toolbox.catalogue, money });
+    const context = { now, sha256, catalogue: this.parts().toolbox.catalogue, money, ...this.keyed(command, Date.parse(now)) };
+    const decided = decide(before, command, context);
     const { rows, plan } = decided;
     if (rows.length === 0 || plan === null) return decided;
     const tooLarge = [...decided.blobs.values()].find((bytes) => bytes.byteLength > MAX_BLOB_BYTES);
@@ -458,6 +462,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     const following = this.leases.follow(plan, tickets);
     this.ctx.storage.transactionSync(() => {
       this.store.append(rows, decided.blobs, plan);
+      this.keys.remember(rows);
       this.leases.write(following);
       also();
       if (!this.isWorking) {
@@ -477,6 +482,12 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
     if (this.isWorking) this.push.kick();
     if (this.isWorking && this.nowMs() >= this.flushPausedUntilMs) void this.flush();
     return decided;
+  }
+
+  /** What the log says of the idempotency key that a command carries. */
+  private keyed(command: Command, nowMs: number): Pick<DecideContext, 'keyed'> {
+    const key = command.type === 'authorize' && this.current?.external !== undefined ? command.request.idempotencyKey : null;
+    return key === null ? {} : { keyed: this.keys.about(key, nowMs) };
   }
 
   blob(digest: string): Uint8Array | null {

@@ -9,6 +9,7 @@ import { checkpointsOf } from '../../src/core/plan/checkpoint.ts';
 import type { Command } from '../../src/core/plan/commands.ts';
 import { decide } from '../../src/core/plan/decide.ts';
 import type { LogRow } from '../../src/core/plan/events.ts';
+import { keyedIn } from '../../src/core/plan/external/keys.ts';
 import { type Plan, pendingApprovals } from '../../src/core/plan/plan.ts';
 import { type PlanSnapshot, snapshotOf } from '../../src/core/plan/snapshot.ts';
 import { taskStateOf } from '../../src/core/plan/task-state.ts';
@@ -39,6 +40,9 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
       sha256,
       catalogue,
       money: NO_LIMIT_ABOVE,
+      ...(command.type === 'authorize' && command.request.idempotencyKey !== null
+        ? { keyed: keyedIn(logs.get(key) ?? [], command.request.idempotencyKey, nowMs()) }
+        : {}),
     });
     const { plan } = decided;
     if (plan === null) throw new Error('no plan came of it');

@@ -11,6 +11,7 @@ import { chainRow, genesisHash } from './chain.ts';
 import type { Traced } from './commands.ts';
 import type { EventBodies, EventType, LogRow, PlanEvent } from './events.ts';
 import { evolve } from './evolve.ts';
+import type { KeyedDecision } from './external/keys.ts';
 import type { ActorRef, Plan, Stored } from './plan.ts';
 
 /** What a decision may use besides plan and command: time comes in, nothing is read. */
@@ -20,6 +21,8 @@ export interface DecideContext {
   readonly sha256: Sha256;
   readonly catalogue: ToolCatalogue;
   readonly money: MoneyAbove;
+  /** What the log says of the idempotency key of an `authorize`; absent: nothing. */
+  readonly keyed?: KeyedDecision;
 }
 
 /**

@@ -7,11 +7,13 @@ import {
   MAX_OPEN_AUTHORIZATIONS,
   REMEMBERED_DECISIONS,
 } from '../../../src/core/plan/external/external.ts';
+import { type KeyedDecision, keyedIn } from '../../../src/core/plan/external/keys.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, refusalOf, sha256 } from './plan-driver.ts';
 
 const by = AGENT.actor;
+const CONTEXT = { sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE };
 
 function open(options: PlanOptions = {}): PlanDriver {
   const driver = new PlanDriver();
@@ -21,7 +23,7 @@ function open(options: PlanOptions = {}): PlanDriver {
 }
 
 /** Asks and answers what was decided. */
-function ask(driver: PlanDriver, request: Partial<AuthorizeRequest> = {}): AuthorizationAnswer {
+function ask(driver: PlanDriver, request: Partial<AuthorizeRequest> = {}, given?: KeyedDecision): AuthorizationAnswer {
   const command = {
     type: 'authorize',
     by,
@@ -36,8 +38,10 @@ function ask(driver: PlanDriver, request: Partial<AuthorizeRequest> = {}): Autho
       ...request,
     },
   } as const;
-  const { answer } = decide(driver.current, command, { now: driver.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
-  const done = driver.do(command);
+  const { idempotencyKey: key } = command.request;
+  const keyed = given ?? (key === null ? undefined : keyedIn(driver.rows, key, driver.nowMs));
+  const { answer } = decide(driver.current, command, { ...CONTEXT, now: driver.now, ...(keyed === undefined ? {} : { keyed }) });
+  const done = driver.do(command, keyed === undefined ? {} : { keyed });
   if (!done.ok || answer === undefined) throw new Error(done.ok ? 'no answer' : done.error.message);
   return answer as AuthorizationAnswer;
 }
@@ -56,6 +60,47 @@ describe('the state of a plan whose executor is outside', () => {
     // What is open is never forgotten.
     expect(settle(driver, kept.callId).ok).toBe(true);
   }, 120_000);
+
+  it('knows for seven days what a key stands for, however many decisions came after it', () => {
+    const driver = open({ guardrails: { tool_denylist: ['bad.tool'] } });
+    const day = 86_400_000;
+    const settled = ask(driver, { idempotencyKey: 'settled' });
+    settle(driver, settled.callId);
+    const expired = ask(driver, { idempotencyKey: 'expired', arguments: { n: -1 } });
+    const denied = ask(driver, { toolName: 'bad.tool', idempotencyKey: 'denied' });
+    driver.deny();
+    driver.wait(AUTHORIZATION_TTL_MS);
+    for (let n = 0; n < REMEMBERED_DECISIONS + 10; n += 1) settle(driver, ask(driver, { arguments: { n } }).callId);
+    for (const { callId } of [settled, expired, denied]) expect(driver.plan.calls[callId], 'the state has forgotten it').toBeUndefined();
+    const before = driver.rows.length;
+    const again = (ms: number) => {
+      driver.wait(ms);
+      return [
+        ask(driver, { idempotencyKey: 'settled' }),
+        ask(driver, { idempotencyKey: 'expired', arguments: { n: -1 } }),
+        ask(driver, { toolName: 'bad.tool', idempotencyKey: 'denied' }),
+      ];
+    };
+    expect(again(6.9 * day)).toMatchObject([
+      { callId: settled.callId, allowed: false, requiresApproval: false, reason: expect.stringContaining('settled: succeeded') },
+      { callId: expired.callId, allowed: false, requiresApproval: false, reason: expect.stringContaining('expired') },
+      { callId: denied.callId, allowed: false, requiresApproval: false, reason: expect.stringContaining('denied by') },
+    ]);
+    expect(() => ask(driver, { idempotencyKey: 'settled', costUsd: 1 })).toThrow('used with another request');
+    expect(driver.rows).toHaveLength(before);
+    expect(again(0.2 * day)[0], 'after that it is any key').toMatchObject({ allowed: true });
+  }, 120_000);
+
+  it('takes no key that it could forget too early, and says what to do', () => {
+    const driver = open();
+    const until = driver.nowMs + 86_400_000;
+    const full = { decided: null, settled: null, isFullUntilMs: until };
+    expect(() => ask(driver, { idempotencyKey: 'k' }, full)).toThrow(
+      new RegExp(`takes no other before ${new Date(until).toISOString()}: ask without a key`),
+    );
+    expect(driver.rows).toHaveLength(1);
+    expect(ask(driver, {}, full).allowed).toBe(true);
+  });
 
   it('refuses more when nobody settles, and goes on when they have expired', () => {
     const driver = open();

@@ -28,7 +28,7 @@ import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { type Approval, type Call, type Plan, type ProjectRef, pendingApprovals } from '../../../src/core/plan/plan.ts';
 import type { Proposal, ProposedCall } from '../../../src/core/plan/proposal.ts';
 import type { ApprovalTaskState } from '../../../src/core/plan/task-state.ts';
-import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
+import { type DecideContext, NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import type { Refusal } from '../../../src/core/refusal.ts';
 import type { Result } from '../../../src/core/result.ts';
@@ -291,8 +291,8 @@ export class PlanDriver {
     return Object.values(this.plan.calls).map((each) => each.status);
   }
 
-  do(command: Command): Result<null, Refusal> {
-    const decided = decide(this.current, command, { now: this.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE });
+  do(command: Command, rest: Pick<DecideContext, 'keyed'> = {}): Result<null, Refusal> {
+    const decided = decide(this.current, command, { now: this.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE, ...rest });
     this.rows.push(...decided.rows);
     this.current = decided.plan;
     return decided.result;

@@ -30,6 +30,7 @@ import {
   NO_EXTERNAL_STATE,
   openAuthorizations,
 } from '../external/external.ts';
+import { answerForgotten, noRoomForKey, settledAs } from '../external/keys.ts';
 import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
 import type { Work } from '../work.ts';
 import { decideCalls, factsOf } from './calls.ts';
@@ -62,6 +63,15 @@ export function authorize(
     if (!isHeld(earlier) || pendingAbout(plan, earlier) !== null) {
       return ok(refusedMeanwhile(work, by, earlier) ?? answerFor(plan, earlier, null));
     }
+  }
+  const { keyed } = work.context;
+  if (earlier === undefined && request.idempotencyKey !== null && keyed !== undefined) {
+    const forgotten = keyed.decided?.data.call;
+    if (forgotten !== undefined && forgotten.external?.bodyDigest !== call.external.bodyDigest)
+      return err(usedOtherwise(plan, request.idempotencyKey, forgotten));
+    const answer = answerForgotten(keyed);
+    if (answer !== null) return ok(answer);
+    if (keyed.isFullUntilMs !== null) return err(noRoomForKey(plan, keyed.isFullUntilMs));
   }
   const again = earlier ?? heldTwin(plan, call);
   const isNew = again === undefined;
@@ -102,8 +112,7 @@ function answerFor(plan: Plan, call: Call, guards: readonly GuardVerdict[] | nul
 /** Why what was allowed once is allowed no more, however it ended; null where it is open, or never was allowed. */
 function closedReason({ external, status }: Call): string | null {
   if (external?.expiresAt == null || status === 'sent') return null;
-  if (external.settled !== null)
-    return `This decision is settled: ${external.settled.outcome}. Remediation: use a new idempotency key for a new call.`;
+  if (external.settled !== null) return settledAs(external.settled.outcome);
   return `This authorisation expired at ${external.expiresAt} and was charged. Remediation: use a new idempotency key for a new call.`;
 }
 
@@ -267,7 +276,7 @@ function asAskedNow(plan: Plan, held: Call, { external }: { readonly external: E
   return isOver ? { ...asked, overridden: {}, gatePassed: false, approvalId: null } : asked;
 }
 
-function usedOtherwise(plan: Plan, key: string, earlier: Call): Refusal {
+function usedOtherwise(plan: Plan, key: string, earlier: Pick<Call, 'id'>): Refusal {
   return {
     kind: 'already_exists',
     message: 'this idempotency key was used with another request; use a new key for a new request',

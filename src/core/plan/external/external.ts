@@ -20,7 +20,7 @@ export const MAX_CALLS_OF_A_QUESTION = 50;
 /** Days without anything happening after which a plan ends by itself, unless the org says another number. */
 export const DEFAULT_RETENTION_DAYS = 30;
 
-/** Decisions that a plan remembers beside the open ones: for settling twice, idempotency keys and retries. */
+/** Decisions that the state remembers beside the open ones: for settling twice and retries. Idempotency keys hold longer (keys.ts). */
 export const REMEMBERED_DECISIONS = 1000;
 
 /** Steps whose calls are counted; one that is further back is over. */

@@ -17,6 +17,8 @@ export interface RunServerOptions {
   readonly stateDir: string;
   readonly port: number;
   readonly open: boolean;
+  /** Settings that replace or join those of wrangler.toml. */
+  readonly bindings: Readonly<Record<string, string>>;
   /** Receives what a person should read, line by line. */
   readonly say: (line: string) => void;
 }
@@ -33,7 +35,13 @@ export async function runServer(options: RunServerOptions): Promise<number> {
     enableCompileCache(join(REPOSITORY, 'node_modules/.cache/compiled'));
     // Loading it takes as long as a build; on a second core it costs nothing.
     const [bundlePath] = await Promise.all([ensureWorkerBuilt(options.build), import('miniflare')]);
-    server = await startLocalServer({ stateDir: options.stateDir, port: options.port, bundlePath, open: options.open });
+    server = await startLocalServer({
+      stateDir: options.stateDir,
+      port: options.port,
+      bundlePath,
+      open: options.open,
+      bindings: options.bindings,
+    });
     await announce(options, server);
     await ending;
     return 0;

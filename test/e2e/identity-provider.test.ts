@@ -28,7 +28,12 @@ beforeAll(async () => {
   stateDir = await temporaryFolder();
   const [bundlePath, started] = await Promise.all([ensureWorkerBuilt(PRODUCT_BUILD), startIdentityProvider()]);
   provider = started;
-  const bindings = { OIDC_ISSUER: provider.issuer, OIDC_AUDIENCE: AUDIENCE, OIDC_JWKS_URL: provider.jwksUrl };
+  const bindings = {
+    OIDC_ISSUER: provider.issuer,
+    OIDC_AUDIENCE: AUDIENCE,
+    OIDC_JWKS_URL: provider.jwksUrl,
+    REQUIRED_EXTENSIONS: REQUIRED,
+  };
   server = await startLocalServer({ stateDir, port: 0, bundlePath, bindings, log: () => {} });
   keys = await bootstrapOrg(await server.d1(), 'dev');
 });
@@ -42,6 +47,9 @@ afterAll(async () => {
 // The SDK tells of each signature that is not for it.
 beforeEach(() => void vi.spyOn(console, 'debug').mockImplementation(() => {}));
 afterEach(() => void vi.restoreAllMocks());
+
+/** The one of the public conformance suite. */
+const REQUIRED = 'urn:a2a:tck:required-extension';
 
 const METHODS = [
   ['GetTask', { id: '01HXRCF1ABCDE12345678901AB' }],
@@ -125,6 +133,17 @@ describe('a token of the identity provider', () => {
     expect((await ask(method, params, bearer(right))).status).toBe(200);
     expect((await ask(method, params, { 'x-api-key': keys.agent_key })).status).toBe(200);
   });
+});
+
+test('a deployment that requires an extension declares it, and refuses a message that does not name it', async () => {
+  const card = (await (await fetch(`${server.url}/.well-known/agent-card.json`)).json()) as AgentCard;
+  expect(card.capabilities?.extensions).toContainEqual(expect.objectContaining({ uri: REQUIRED, required: true }));
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'help' }] } };
+  const refused = await ask('SendMessage', params, bearer(keys.agent_key));
+  expect([refused.status, refused.body?.error?.code]).toEqual([200, -32008]);
+  const named = await ask('SendMessage', params, { ...bearer(keys.agent_key), 'a2a-extensions': REQUIRED });
+  expect(named.body?.error?.code).not.toBe(-32008);
+  expect(named.headers.get('a2a-extensions')).toBe(REQUIRED);
 });
 
 describe('the cards of a running deployment', () => {

@@ -85,6 +85,7 @@ describe('a start that cannot be', () => {
   test.each([
     [['--port', '70000'], '--port must be a number from 0 to 65535'],
     [['--port', 'http'], '--port must be a number from 0 to 65535'],
+    [['--var', 'PUBLIC_URL'], '--var takes NAME=VALUE'],
     [['--prot', '1'], '--prot'],
   ])('with the flags %j explains what is wrong', async (flags, message) => {
     const run = await runServerToEnd(await folder(), { flags });

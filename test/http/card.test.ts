@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { makeCardSigner } from '../../src/a2a/card-signature.ts';
 import { OPERATION_NAMES } from '../../src/api/operations.ts';
 import { StorageUnavailable } from '../../src/app/ports.ts';
 import type { Settings } from '../../src/app/services.ts';
 import type { JsonObject } from '../../src/core/json.ts';
-import { deploy, START_MS } from './deployment.ts';
+import { call, deploy, START_MS, sha256 } from './deployment.ts';
 
 const PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const;
 const CARD = PATHS[0];
@@ -70,6 +71,31 @@ describe('the Agent Card', () => {
     const card = JSON.parse((await fetchCard(CARD, {}, { authMode: 'open' })).text) as JsonObject;
     expect(card).not.toHaveProperty('securitySchemes');
     expect(card).not.toHaveProperty('security');
+  });
+
+  test('is signed, with the same text each time, and unsigned where there is no key', async () => {
+    const { app, services } = deploy();
+    const read = async () => (await app.request(CARD)).text();
+    const text = await read();
+    expect(await read()).toBe(text);
+    const { signatures } = JSON.parse(text) as { signatures: { protected: string }[] };
+    const header = JSON.parse(Buffer.from(signatures[0]?.protected ?? '', 'base64url').toString()) as JsonObject;
+    expect(header).toEqual({
+      alg: 'EdDSA',
+      typ: 'JOSE',
+      kid: services.cardSigner.publicKeys[0]?.kid,
+      jku: 'http://localhost/.well-known/agent-card-jwks.json',
+    });
+    const unsigned = deploy({ services: { cardSigner: makeCardSigner(undefined, sha256) } });
+    expect(await (await unsigned.app.request(CARD)).json()).not.toHaveProperty('signatures');
+    const { body } = await call(unsigned.app, '_cleveragents/health/check');
+    const checks = body.result?.['checks'] as { name: string; status: string; detail?: string }[];
+    expect(checks.find(({ name }) => name === 'card_signing')).toMatchObject({
+      status: 'ok',
+      detail: expect.stringContaining('wrangler secret put CARD_SIGNING_KEY'),
+    });
+    const broken = deploy({ services: { cardSigner: makeCardSigner('{}', sha256) } });
+    expect((await call(broken.app, '_cleveragents/health/check')).body.result).toMatchObject({ status: 'degraded' });
   });
 
   test('holds no null and only camel-case members', async () => {
@@ -147,6 +173,20 @@ describe('asking again for the card', () => {
     }
     expect((await app.request(CARD, { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
     expect((await app.request(CARD, { headers: { 'if-none-match': etag, 'a2a-version': '1.0' } })).status).toBe(200);
+  });
+
+  test.each(['', '1.0'])('and any answer about it may be read by pages of other origins (version %j)', async (version) => {
+    const { app } = deploy();
+    const headers = { origin: 'https://elsewhere.example', 'a2a-version': version };
+    const first = await app.request(CARD, { headers });
+    const again = await app.request(CARD, { headers: { ...headers, 'if-none-match': first.headers.get('etag') ?? '' } });
+    expect([first.status, again.status]).toEqual([200, 304]);
+    for (const answer of [first, again]) {
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      expect(answer.headers.get('access-control-expose-headers')?.toLowerCase()).toContain('etag');
+      expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
+      expect(answer.headers.get('last-modified')).not.toBeNull();
+    }
   });
 
   test('answers 304 by time, unless a tag says otherwise', async () => {

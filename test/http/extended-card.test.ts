@@ -136,6 +136,14 @@ describe('the extended card', () => {
     expect(params?.['automation_profiles']).toContain('manual');
   });
 
+  test('needs no key where the deployment asks for none', async () => {
+    const { app } = deploy({ settings: { authMode: 'open' } });
+    const answer = await call(app, 'GetExtendedAgentCard', {}, { path: 'http://127.0.0.1/a2a', headers: { 'a2a-version': '1.0' } });
+    expectOfficial('1.0', 'card', answer.body.result);
+    expect(answer.body.result).toMatchObject({ capabilities: { extendedAgentCard: true } });
+    expect(answer.body.result).not.toHaveProperty('securitySchemes');
+  });
+
   test('as a document of its own is for its caller only, and can be asked for again', async () => {
     const { services } = await filled();
     const times = createModificationTimes();

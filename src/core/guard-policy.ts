@@ -3,7 +3,7 @@ import { exceedsDepth } from './json.ts';
 import { addMicroUsd, parseCapUsd } from './money.ts';
 import type { SafetyFloor, ThresholdMinima } from './org-policy.ts';
 import type { ThresholdName } from './profile.ts';
-import { type AutomationProfile, CapUsd, CountLimit, NameList, THRESHOLD_NAMES } from './profile.ts';
+import { type AutomationProfile, CapUsd, CountLimit, NameList, THRESHOLD_NAMES, ToolAllowlist, ToolDenylist } from './profile.ts';
 import type { Refusal } from './refusal.ts';
 import { invalidField } from './refusal.ts';
 import type { Result } from './result.ts';
@@ -19,8 +19,8 @@ import { invalidDocument } from './schema-issues.ts';
 export const Guardrails = z.strictObject({
   max_tool_calls_per_step: CountLimit.nullable().optional(),
   max_total_cost: CapUsd.nullable().optional(),
-  tool_allowlist: NameList.nullable().optional(),
-  tool_denylist: NameList.nullable().optional(),
+  tool_allowlist: ToolAllowlist.nullable().optional(),
+  tool_denylist: ToolDenylist.nullable().optional(),
   require_approval_for_writes: z.boolean().optional(),
   require_approval_for_apply: z.boolean().optional(),
   max_steps: CountLimit.nullable().optional(),

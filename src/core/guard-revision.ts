@@ -10,10 +10,10 @@ import {
 import type { Grants } from './guards/guard.ts';
 import { canonicalJson } from './json.ts';
 import { formatUsdPair } from './money.ts';
-import { foldName, matchesPattern } from './names.ts';
+import { canMatchToolName, foldName, MATCHES_NOTHING, matchesPattern } from './names.ts';
 import { tighter } from './org-policy.ts';
 import type { Refusal } from './refusal.ts';
-import { invalidState } from './refusal.ts';
+import { invalidField, invalidState } from './refusal.ts';
 import { err, ok, type Result } from './result.ts';
 
 /**
@@ -251,6 +251,9 @@ function editList(
   { locked, own }: GuardsInForce,
   { kind, list, entry }: Extract<GuardChange, { kind: 'add' | 'remove' }>,
 ): Result<GuardrailChanges, Refusal> {
+  if (kind === 'add' && list !== 'required_confirmations' && !canMatchToolName(entry, list === 'denylist' ? 'denial' : 'exactly')) {
+    return err(invalidField('tool', MATCHES_NOTHING, { value: entry }));
+  }
   switch (list) {
     case 'denylist':
       return editEntries('tool_denylist', 'denylist', locked.denylist, own.tool_denylist ?? [], kind, entry);

@@ -43,6 +43,29 @@ export function matchesPattern(pattern: string, name: string): boolean {
   return p === pattern.length;
 }
 
+/**
+ * Whether any name of a tool can match, whatever tools there are: an executor outside may name its own. An entry that cannot (blanks, signs
+ * that no name has, two separators in a row) guards nothing. `'denial'`: compared as a denylist does.
+ */
+export function canMatchToolName(pattern: string, compared: 'exactly' | 'denial'): boolean {
+  // Folding would drop blanks: `rm -rf *` is meant for a command line, and would deny a tool named `rm-rf`.
+  if (/\s/.test(pattern)) return false;
+  const literal = compared === 'denial' ? foldForDenial(pattern) : pattern;
+  const parts = literal.split('*');
+  const first = parts[0] ?? '';
+  const last = parts.at(-1) ?? '';
+  const isShort = literal.replaceAll('*', '').length <= MAX_TOOL_NAME_LENGTH;
+  // The first character of a name is a letter, the last no separator; between stars anything of a name may stand.
+  return isShort && parts.every((part) => NAME_PART.test(part)) && (first === '' || /^[A-Za-z]/.test(first)) && !/[./:-]$/.test(last);
+}
+
+/** What is said of an entry that `canMatchToolName` denies. */
+export const MATCHES_NOTHING =
+  'can match no tool: a name is letters, digits and _, in parts joined by one of . / : - (* stands for any run of characters)';
+
+/** A run of characters of a name: no two separators in a row. */
+const NAME_PART = /^[./:-]?(?:[A-Za-z0-9_]+[./:-])*[A-Za-z0-9_]*$/;
+
 /** `matchesPattern` between the forms for denial of both sides: what a denylist uses. */
 export function matchesFolded(pattern: string, name: string): boolean {
   return matchesAnyFolded(pattern, [foldForDenial(name)]);

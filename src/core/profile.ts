@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { HostPattern } from './host.ts';
 import { exceedsDepth } from './json.ts';
 import { parseCapUsd } from './money.ts';
-import { findBlankEntry, foldName } from './names.ts';
+import { canMatchToolName, findBlankEntry, foldName, MATCHES_NOTHING } from './names.ts';
 import type { FieldIssue, Refusal } from './refusal.ts';
 import { invalidField } from './refusal.ts';
 import type { Result } from './result.ts';
@@ -70,6 +70,21 @@ export const NameList = z
     if (blank !== null) context.addIssue({ code: 'custom', path: [blank], message: 'must not be blank' });
   });
 
+/**
+ * A list of names or patterns of tools. One that no tool's name can match is refused as well: whoever wrote it counts on a guard that is
+ * not there, or would let nothing through.
+ */
+const toolList = (compared: 'exactly' | 'denial') =>
+  NameList.superRefine((entries, context) => {
+    for (const [index, entry] of entries.entries()) {
+      if (typeof entry === 'string' && findBlankEntry([entry]) === null && !canMatchToolName(entry, compared))
+        context.addIssue({ code: 'custom', path: [index], message: MATCHES_NOTHING });
+    }
+  });
+
+export const ToolAllowlist = toolList('exactly');
+export const ToolDenylist = toolList('denial');
+
 /** Hosts, each by its name or as `*.` and a name for all below it. */
 export const HostList = z.array(HostPattern).max(200);
 
@@ -92,8 +107,8 @@ export type SafetyProfile = z.infer<typeof SafetyProfile>;
 export const AutomationGuard = z.strictObject({
   max_tool_calls_per_step: CountLimit.nullable().default(null),
   max_total_cost: CapUsd.nullable().default(null),
-  tool_allowlist: NameList.nullable().default(null),
-  tool_denylist: NameList.nullable().default(null),
+  tool_allowlist: ToolAllowlist.nullable().default(null),
+  tool_denylist: ToolDenylist.nullable().default(null),
   require_approval_for_writes: z.boolean().default(false),
   require_approval_for_apply: z.boolean().default(false),
 });

@@ -229,6 +229,13 @@ describe('a revision of the guards', () => {
     expect(refusalOf(driver.set({ tool_budget: 2 })).message).toContain('from org');
   });
 
+  it.each(['denylist', 'allowlist'] as const)('adds nothing to the %s that can match no tool', (name) => {
+    const driver = open({});
+    const refusal = refusalOf(driver.revise(list('add', name, 'rm -rf *'), OPERATOR));
+    expect(refusal).toMatchObject({ kind: 'invalid', issues: [{ field: 'tool' }] });
+    expect(driver.rowsOf('guard_revised')).toEqual([]);
+  });
+
   it.each([
     { list: 'denylist' as const, locked: { tool_denylist: ['shell.*'] } },
     { list: 'required_confirmations' as const, locked: { required_confirmations: ['shell.*'] } },

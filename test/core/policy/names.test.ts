@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findBlankEntry, findLookAlike, foldName, isToolName, matchesFolded, matchesPattern } from '../../../src/core/names.ts';
+import {
+  canMatchToolName,
+  findBlankEntry,
+  findLookAlike,
+  foldName,
+  isToolName,
+  matchesFolded,
+  matchesPattern,
+} from '../../../src/core/names.ts';
 import { makeToolCatalogue } from '../../../src/core/tool.ts';
 import { catalogueOf, tool } from './fixtures.ts';
 
@@ -48,6 +56,42 @@ describe('patterns', () => {
     fc.assert(
       fc.property(short('ab*.'), short('ab.'), (pattern, text) => {
         expect(matchesPattern(pattern, text)).toBe(slow(pattern, text));
+      }),
+      RUNS,
+    );
+  });
+
+  it.each([
+    ['rm -rf *', false],
+    ['db..read', false],
+    ['db.read.', false],
+    ['.read', false],
+    ['1*', false],
+    ['a?c', false],
+    ['[a-z]+', false],
+    ['x'.repeat(129), false],
+    ['*', true],
+    ['db.*', true],
+    ['*.read', true],
+    ['*_exec*', true],
+    ['builtin/*/x', true],
+    ['shell_exec', true],
+  ])('%s can match a name of a tool: %s', (pattern, expected) => {
+    expect(canMatchToolName(pattern, 'exactly')).toBe(expected);
+    expect(canMatchToolName(pattern, 'denial')).toBe(expected);
+  });
+
+  it('that match a name are never called ones that can match nothing, in either way of comparing', () => {
+    const toolName = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_]{0,3}(?:[./:-][A-Za-z0-9_]{1,3}){0,3}$/);
+    const cut = fc.tuple(toolName, fc.nat(20), fc.nat(20)).map(([whole, from, length]) => {
+      return { whole, pattern: `${whole.slice(0, from)}*${whole.slice(from + length)}` };
+    });
+    fc.assert(
+      fc.property(cut, ({ whole, pattern }) => {
+        expect(matchesPattern(pattern, whole)).toBe(true);
+        expect(canMatchToolName(pattern, 'exactly'), pattern).toBe(true);
+        expect(canMatchToolName(pattern, 'denial'), pattern).toBe(true);
+        expect(canMatchToolName(whole, 'exactly'), whole).toBe(true);
       }),
       RUNS,
     );

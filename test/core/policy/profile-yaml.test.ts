@@ -194,6 +194,7 @@ describe('a profile written as YAML', () => {
     fc.string({ minLength: 1, maxLength: 12 }).filter((text) => /[a-z0-9]/.test(text)),
     { maxLength: 5 },
   );
+  const tools = fc.array(fc.stringMatching(/^[A-Za-z*]([a-z0-9_*][.:/-])?[a-z0-9_*]{1,8}$/), { maxLength: 5 });
   const usd = fc.option(fc.integer({ min: 0, max: 10_000_000 }).map((cents) => cents / 100));
   const profiles: fc.Arbitrary<AutomationProfile> = fc
     .record({
@@ -205,8 +206,8 @@ describe('a profile written as YAML', () => {
         fc.record({
           max_tool_calls_per_step: fc.option(fc.nat()),
           max_total_cost: usd,
-          tool_allowlist: fc.option(list),
-          tool_denylist: fc.option(list),
+          tool_allowlist: fc.option(tools),
+          tool_denylist: fc.option(tools),
           require_approval_for_writes: fc.boolean(),
           require_approval_for_apply: fc.boolean(),
         }),

@@ -228,6 +228,12 @@ describe('a profile document', () => {
     expect(fieldsOf(document, workspace)).toEqual(['safety.require_sandbox', 'safety.require_checkpoints']);
   });
 
+  it('names no entry that can match no tool', () => {
+    const guard = { tool_allowlist: ['db.read', 'db..read'], tool_denylist: ['shell_*', 'rm -rf *', 'a?c'] };
+    expect(fieldsOf({ name: 'mine', guard })).toEqual(['guard.tool_allowlist.1', 'guard.tool_denylist.1', 'guard.tool_denylist.2']);
+    expect(issuesOf({ name: 'mine', guard })[0]?.message).toContain('can match no tool');
+  });
+
   it('is refused when it is longer than a plan can hold', () => {
     const long = Array.from({ length: 900 }, (_, n) => `a-rather-long-name-${n}`);
     expect(parseProfile({ name: 'mine', guard: { tool_denylist: long } }, CONTEXT)).toMatchObject({

@@ -163,7 +163,7 @@ export const guardComplete = defineOperation({
 
 export const guardEvaluate = defineOperation({
   name: '_cleveragents/guard/evaluate',
-  summary: 'What the guards of a plan or of a profile would say of a call, halted or not; nothing is recorded or authorised',
+  summary: 'What all guards of a plan or of a profile would say of a call, as authorize would; nothing is reserved, recorded or authorised',
   role: 'viewer',
   params: z.strictObject({
     plan_id: optional(planId),
@@ -178,11 +178,23 @@ export const guardEvaluate = defineOperation({
         is_write: optional(z.boolean().meta({ description: 'Whether the call changes something' })),
         cost_so_far: optional(usd.meta({ description: 'What was spent before; absent: what the plan has spent' })),
         calls_so_far: optional(count(1_000_000_000).meta({ description: 'Calls made before in this step' })),
+        cost_usd: optional(usd.meta({ description: 'What the call would cost at most; absent: the price of the tool' })),
+        operation: optional(operationName),
+        step: optional(
+          count(1_000_000_000).min(1, 'must be at least 1').meta({ description: 'Number of the step; absent: the newest one' }),
+        ),
         scope: optional(z.enum(GUARD_SCOPES, `must be one of ${GUARD_SCOPES.join(', ')}`)),
       }),
     ),
   }),
-  result: z.object({ allowed: z.boolean(), reason: z.string().nullable(), requires_approval: z.boolean() }),
+  result: z.object({
+    allowed: z.boolean(),
+    /** Of the first guard that refuses. */
+    reason: z.string().nullable(),
+    requires_approval: z.boolean(),
+    /** All of them, in their order; of a plan with its confidence gate. */
+    guards: z.array(guardVerdictView),
+  }),
   errors: onPlan,
   idempotent: true,
   cli: {

@@ -2,6 +2,7 @@
 import { ulid } from 'ulid';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { OperationName, ParamsInputOf } from '../../src/api/operations.ts';
+import { GUARDS } from '../../src/core/guards/guards.ts';
 import { makeService, START, type TestCaller, type TestService } from './service.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -841,12 +842,13 @@ describe('evaluate', () => {
       } as never,
     });
     const of = (tool: string, context: object) => evaluate({ automation_profile: 'strict', tool_name: tool, context });
-    expect(await of('shell_exec', { is_write: true, cost_so_far: 2.5, calls_so_far: 5, scope: 'plan' })).toEqual({
+    expect(await of('shell_exec', { is_write: true, cost_so_far: 2.5, calls_so_far: 5, scope: 'plan' })).toMatchObject({
       allowed: false,
       reason: "Tool 'shell_exec' is on the denylist. Remediation: remove it from the denylist or request human approval.",
       requires_approval: true,
     });
-    expect(await of('read', { cost_so_far: 5 })).toEqual({ allowed: true, reason: null, requires_approval: false });
+    expect(await of('read', { cost_so_far: 5 })).toMatchObject({ allowed: true, reason: null, requires_approval: false });
+    expect((await of('read', { cost_so_far: 5, cost_usd: 0.01 })).reason).toContain('$5.01 > $5.00');
     expect((await of('read', { cost_so_far: 5.23 })).reason).toContain(
       'Budget cap exceeded: $5.23 > $5.00. Remediation: raise max_total_cost',
     );
@@ -895,8 +897,51 @@ describe('evaluate', () => {
     const before = [(await log(plan_id)).length, (await log(hosted)).length];
     expect(await evaluate({ plan_id, tool_name: 'x' })).toMatchObject({ allowed: false });
     expect(await evaluate({ plan_id, tool_name: 'x', context: { calls_so_far: 0 } })).toMatchObject({ allowed: true });
-    expect(await evaluate({ plan_id: hosted, tool_name: 'x' })).toMatchObject({ allowed: true });
+    expect((await evaluate({ plan_id: hosted, tool_name: 'x' })).guards).toEqual(
+      expect.arrayContaining([expect.objectContaining({ guard: 'tool', result: 'denied' })]),
+    );
     expect([(await log(plan_id)).length, (await log(hosted)).length]).toEqual(before);
+  });
+
+  it.each([
+    ['nothing', {}, {}, null],
+    ['a halt', {}, {}, 'state'],
+    ['the time', { max_wall_clock_seconds: 0 }, {}, 'wall_clock'],
+    ['steps', { max_steps: 0 }, {}, 'step_limit'],
+    ['calls of the actor', { actor_limits: { max_tool_calls_per_invocation: 0 } }, {}, 'actor_tool_calls'],
+    ['the denylist', { tool_denylist: ['own.*'] }, {}, 'denylist'],
+    ['a name that is none', {}, { tool_name: 'rm -rf' }, 'tool'],
+    ['the allowlist', { tool_allowlist: ['a'] }, {}, 'allowlist'],
+    ['the budget', { tool_budget: 0.1 }, { cost_usd: 0.2 }, 'budget_cap'],
+    ['calls in the step', { max_tool_calls_per_step: 0 }, {}, 'tool_call_limit'],
+    ['writes', { require_approval_for_writes: true }, { is_write: true }, 'write_approval'],
+    ['a confirmation', { required_confirmations: ['deploy'] }, { operation: 'deploy' }, 'confirmation'],
+    ['the gate', {}, {}, 'confidence'],
+  ] as const)('says of %s what authorize says, with all guards, and writes nothing', async (_name, guardrails, request, guard) => {
+    const plan_id = await open(guardrails as never, guard === 'confidence' ? { automation_profile: 'manual' } : {});
+    if (guard === 'state') await boss.call('_cleveragents/halt/set', { level: 'org', reason: 'stop' });
+    const { tool_name = 'own.tool', ...rest } = { ...request } as { tool_name?: string; is_write?: boolean; cost_usd?: number };
+    const context = { is_write: false, cost_usd: 0, ...rest };
+    const before = (await log(plan_id)).length;
+    const dry = await evaluate({ plan_id, tool_name, context });
+    expect((await log(plan_id)).length).toBe(before);
+    const { allowed, reason, requires_approval, guards } = await authorize(plan_id, { tool_name, ...context });
+    expect(dry).toEqual({ allowed, reason, requires_approval, guards });
+    expect(dry.guards.find((each) => each.result === 'denied')?.guard ?? null).toBe(guard);
+  });
+
+  it('takes a known tool for no less than it is', async () => {
+    const strict = await open({ require_approval_for_writes: true });
+    expect(await evaluate({ plan_id: strict, tool_name: 'write_file', context: { is_write: false } })).toMatchObject({
+      allowed: false,
+      reason: expect.stringContaining('performs a write operation'),
+    });
+  });
+
+  it('of a profile asks every guard and no gate, since nobody knows how confident a plan would be', async () => {
+    const { allowed, guards } = await evaluate({ automation_profile: 'manual', tool_name: 'own.tool' });
+    expect(allowed).toBe(true);
+    expect(guards.map(({ guard }) => guard)).toEqual(GUARDS.map(({ name }) => name));
   });
 
   it('wants either a plan or a profile', async () => {

@@ -1,12 +1,16 @@
 import type { ResultOf } from '../../api/operations.ts';
 import { maskJson, maskText } from '../../core/audit/mask.ts';
 import { effectiveLimit, type Guardrails } from '../../core/guard-policy.ts';
-import { dryRun } from '../../core/guards/dry-run.ts';
-import { type Grants, type GuardVerdict, NO_GRANTS } from '../../core/guards/guard.ts';
+import { type DryRun, dryRun, gateVerdict, NO_PLAN_FACTS } from '../../core/guards/dry-run.ts';
+import { type GuardFacts, type GuardVerdict, NO_GRANTS } from '../../core/guards/guard.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { spentMicroUsd } from '../../core/ledger.ts';
 import { parseCostUsd, toUsd } from '../../core/money.ts';
+import { NO_FACTS } from '../../core/plan/commands.ts';
+import { factsOf } from '../../core/plan/decide/calls.ts';
+import { callConfidence } from '../../core/plan/decide/confidence-of.ts';
 import type { AuthorizationAnswer, CheckRequest, ExternalAnswers, ExternalCommand } from '../../core/plan/external/commands.ts';
+import { mayBeTainted } from '../../core/plan/external/external.ts';
 import type { PlanSnapshot, PublicPlan } from '../../core/plan/snapshot.ts';
 import { stepsTaken } from '../../core/plan/steps-taken.ts';
 import type { Refusal } from '../../core/refusal.ts';
@@ -103,16 +107,30 @@ export const guardServiceHandlers = {
     const { context = {} } = params;
     const cost = context.cost_so_far === undefined ? null : parseCostUsd(context.cost_so_far);
     if (cost?.ok === false) return err(invalidField('context.cost_so_far', cost.error));
-    const { allowed, reason, requiresApproval } = dryRun(found.value.policy, {
+    const coming = parseCostUsd(context.cost_usd ?? 0);
+    if (!coming.ok) return err(invalidField('context.cost_usd', coming.error));
+    const { policy, unknownTools, facts, gate } = found.value;
+    const { allowed, reason, requiresApproval, guards } = dryRun(policy, {
       toolName: params.tool_name,
       catalogue: services.catalogue,
+      unknownTools,
       isWrite: context.is_write ?? false,
-      spentMicroUsd: cost?.value ?? found.value.spentMicroUsd,
-      callsSoFar: context.calls_so_far ?? found.value.callsSoFar,
-      grants: found.value.grants,
+      costMicroUsd: coming.value,
+      operation: context.operation ?? null,
+      facts: {
+        ...facts(context.step ?? null),
+        ...(cost === null ? {} : { spentMicroUsd: cost.value, reservedMicroUsd: 0, overrunMicroUsd: 0 }),
+        ...(context.calls_so_far === undefined ? {} : { callsInStep: context.calls_so_far }),
+      },
       scope: context.scope ?? 'plan',
+      gate,
     });
-    return ok({ allowed, reason, requires_approval: requiresApproval });
+    return ok({
+      allowed,
+      reason: reason === null ? null : maskText(reason),
+      requires_approval: requiresApproval,
+      guards: verdictViews(guards),
+    });
   },
 
   '_cleveragents/guard/check_step_limit': (params, call, services) =>
@@ -312,16 +330,20 @@ function authorization(
     expires_at: answer.expiresAt,
     ...(answer.approvalId === null ? {} : { approval_id: answer.approvalId }),
     ...(exceeded === undefined ? {} : { exceeded_level: exceeded }),
-    guards: guards.map(({ guard, eventType, allowed, reason, limit, actual, exceededLevel }) => ({
-      guard,
-      event_type: eventType,
-      result: allowed ? 'allowed' : 'denied',
-      reason: reason === null ? null : maskText(reason),
-      ...(limit === undefined ? {} : { limit }),
-      ...(actual === undefined ? {} : { actual }),
-      ...(exceededLevel === undefined ? {} : { exceeded_level: exceededLevel }),
-    })),
+    guards: verdictViews(guards),
   };
+}
+
+function verdictViews(guards: readonly GuardVerdict[]): ResultOf<'_cleveragents/guard/authorize'>['guards'] {
+  return guards.map(({ guard, eventType, allowed, reason, limit, actual, exceededLevel }) => ({
+    guard,
+    event_type: eventType,
+    result: allowed ? 'allowed' : 'denied',
+    reason: reason === null ? null : maskText(reason),
+    ...(limit === undefined ? {} : { limit }),
+    ...(actual === undefined ? {} : { actual }),
+    ...(exceededLevel === undefined ? {} : { exceeded_level: exceededLevel }),
+  }));
 }
 
 /** The source's `AutonomyGuardrails` with what it tracks at run time. */
@@ -346,23 +368,30 @@ function autonomyGuardrails(plan: PublicPlan): JsonObject {
 
 /* ---------------------------------------------------------------- whose guards a dry run asks */
 
-interface Evaluated {
+interface Evaluated extends Pick<DryRun, 'unknownTools' | 'gate'> {
   readonly policy: PublicPlan['policy'];
-  readonly spentMicroUsd: number;
-  readonly callsSoFar: number;
-  readonly grants: Grants;
+  /** Of a call in this step; null: in the newest one. */
+  readonly facts: (step: number | null) => GuardFacts;
 }
 
+/** As the plan stands now. What budgets above it would say is asked of them alone (check_budget_hierarchy), since asking moves money. */
 async function ofPlan(planId: string, call: CallContext, services: Services): Promise<Result<Evaluated, Refusal>> {
   const read = await readPlan(planId, call, services);
   if (!read.ok) return read;
-  const { policy, ledger, grants, stepsUsed, external, callsInStep } = read.value.plan;
-  const calls = grants.calls.step === stepsUsed ? grants.calls.amount : 0;
+  const { plan } = read.value;
+  const { policy, stepsUsed, external, phase } = plan;
+  const now = new Date(services.clock.nowMs()).toISOString();
+  const tainted = mayBeTainted(plan, services.catalogue);
   return ok({
     policy,
-    spentMicroUsd: spentMicroUsd(ledger) + ledger.reservations.reduce((sum, each) => sum + each.amountMicroUsd, 0),
-    callsSoFar: external === undefined ? callsInStep : (external.callsByStep[Math.max(1, stepsUsed)] ?? 0),
-    grants: { costMicroUsd: ledger.grantedMicroUsd, calls, steps: grants.steps, seconds: grants.seconds, retries: grants.retries },
+    unknownTools: external === undefined ? 'refuse' : 'accept',
+    facts: (step) => ({ ...factsOf(plan, now, step ?? (external === undefined ? stepsUsed : Math.max(1, stepsUsed))), tainted }),
+    gate: (riskClass) =>
+      gateVerdict(
+        policy,
+        phase === 'strategize' ? 'edit_code' : 'execute_command',
+        callConfidence({ ...plan, tainted }, riskClass, { tool: '', arguments: {} }, NO_FACTS).value,
+      ),
   });
 }
 
@@ -384,5 +413,7 @@ async function ofProfile(name: string, call: CallContext, services: Services): P
     },
     services,
   );
-  return policy.ok ? ok({ policy: policy.value, spentMicroUsd: 0, callsSoFar: 0, grants: NO_GRANTS }) : policy;
+  if (!policy.ok) return policy;
+  const facts = { ...NO_PLAN_FACTS, callsInStep: 0, spentMicroUsd: 0, grants: NO_GRANTS };
+  return ok({ policy: policy.value, unknownTools: 'accept', gate: null, facts: (step) => ({ ...facts, stepNumber: step ?? 1 }) });
 }

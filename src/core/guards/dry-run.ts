@@ -1,81 +1,107 @@
+import { evaluateGate } from '../gates.ts';
 import type { GuardPolicy } from '../guard-policy.ts';
-import type { RiskClass, ToolCatalogue } from '../tool.ts';
-import { allowlistGuard } from './allowlist.ts';
-import { budgetGuard } from './budget.ts';
-import { callLimitGuard } from './call-limit.ts';
-import { denylistGuard } from './denylist.ts';
-import type { Grants, Guard } from './guard.ts';
-import { evaluateWith } from './guards.ts';
-import { toolGuard } from './tool.ts';
-import { writeApprovalGuard } from './write-approval.ts';
+import { isWriteClass, type RiskClass, riskierOf, type ToolCatalogue, type ToolSpec } from '../tool.ts';
+import type { GuardFacts, GuardVerdict } from './guard.ts';
+import { evaluateGuards } from './guards.ts';
 
 /** Whose guards a question is about (automation-profiles.md "GuardScope"). */
 export const GUARD_SCOPES = ['plan', 'subplan'] as const;
 export type GuardScope = (typeof GUARD_SCOPES)[number];
 
-/** The source's answer (guards.md "GuardResult"). */
+/** The source's answer (guards.md "GuardResult"), with what every guard says. */
 export interface GuardResult {
   readonly allowed: boolean;
   readonly reason: string | null;
   readonly requiresApproval: boolean;
+  readonly guards: readonly GuardVerdict[];
 }
 
 export interface DryRun {
   readonly toolName: string;
   readonly catalogue: ToolCatalogue;
+  /** `refuse` for plans that are run here, whose tools are those of the catalogue. */
+  readonly unknownTools: 'refuse' | 'accept';
   readonly isWrite: boolean;
-  readonly spentMicroUsd: number;
-  readonly callsSoFar: number;
-  readonly grants: Grants;
+  /** What the call would cost at most; a tool that is known costs at least its price. */
+  readonly costMicroUsd: number;
+  readonly operation: string | null;
+  readonly facts: GuardFacts;
   readonly scope: GuardScope;
+  /** The verdict of the confidence gate for a call of this class; null: nobody knows how confident a plan would be. */
+  readonly gate: ((riskClass: RiskClass) => GuardVerdict) | null;
 }
 
-/** The checks of the source's `AutomationGuard`, in its order. */
-const SOURCE_GUARDS: readonly Guard[] = [denylistGuard, toolGuard, allowlistGuard, budgetGuard, callLimitGuard, writeApprovalGuard];
+/** For a question that is about no plan: nothing has happened, and nothing stands above. */
+export const NO_PLAN_FACTS: Omit<GuardFacts, 'callsInStep' | 'spentMicroUsd' | 'grants'> = {
+  running: true,
+  halted: null,
+  workedMs: 0,
+  stepNumber: 1,
+  callsInInvocation: 0,
+  retriesOfCall: 0,
+  reservedMicroUsd: 0,
+  overrunMicroUsd: 0,
+  upperRefusal: null,
+  tainted: false,
+  approvedGuards: new Map(),
+};
 
-/** What the guards of a policy would say of one call (`AutomationProfile.check_guard`). Nothing is reserved and nothing recorded. */
-export function dryRun(
-  policy: GuardPolicy,
-  { toolName, catalogue, isWrite, spentMicroUsd, callsSoFar, grants, scope }: DryRun,
-): GuardResult {
-  const known = catalogue.find(toolName)?.spec.riskClass;
-  const said: RiskClass = isWrite ? 'write' : 'read';
-  const { first } = evaluateWith(
-    SOURCE_GUARDS,
+/**
+ * What all guards of a policy would say of one call (`AutomationProfile.check_guard`), in the order in which they decide one. Nothing is
+ * reserved and nothing recorded.
+ */
+export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
+  const { toolName, catalogue, unknownTools, isWrite, costMicroUsd, operation, facts, scope, gate } = question;
+  const spec = catalogue.find(toolName)?.spec ?? null;
+  const riskClass = classOf(spec, isWrite);
+  const { verdicts, first, approval } = evaluateGuards(
     policy,
     {
       toolName,
       catalogue,
-      unknownTools: 'accept',
-      riskClass: known === undefined || isWrite ? said : null,
-      costMicroUsd: 0,
+      unknownTools,
+      riskClass,
+      costMicroUsd: Math.max(spec?.priceMicroUsd ?? 0, costMicroUsd),
       skillCategory: null,
-      operation: null,
+      operation,
       protectedPaths: [],
-      changesOutside: false,
+      changesOutside: spec?.scope === 'external' && isWriteClass(riskClass),
     },
-    {
-      running: true,
-      halted: null,
-      workedMs: 0,
-      stepNumber: 1,
-      callsInStep: callsSoFar,
-      callsInInvocation: 0,
-      retriesOfCall: 0,
-      spentMicroUsd,
-      reservedMicroUsd: 0,
-      overrunMicroUsd: 0,
-      upperRefusal: null,
-      grants,
-      tainted: false,
-      approvedGuards: new Map(),
-    },
+    facts,
   );
-  if (first === null) return { allowed: true, reason: null, requiresApproval: false };
-  return { allowed: false, reason: inScope(first.reason ?? 'A guard refused the call.', scope), requiresApproval: first.requiresApproval };
+  const gated = gate === null ? [] : [gate(riskClass)];
+  const guards = [...verdicts, ...gated].map((verdict) => inScope(verdict, scope));
+  const decides = guards.find(({ allowed }) => !allowed);
+  if (decides === undefined) return { allowed: true, reason: null, requiresApproval: false, guards };
+  const requiresApproval = first === null ? decides.requiresApproval : approval !== 'none';
+  return { allowed: false, reason: decides.reason ?? 'A guard refused the call.', requiresApproval, guards };
+}
+
+/** The verdict of the gate in which the guards of one call end (design section 7). */
+export function gateVerdict(policy: GuardPolicy, name: 'edit_code' | 'execute_command', confidence: number): GuardVerdict {
+  const threshold = policy.thresholds[name];
+  const says = evaluateGate({ threshold, confidence, unattended: policy.unattended });
+  const allowed = says === 'proceed';
+  return {
+    guard: 'confidence',
+    eventType: allowed ? 'gate_allowed' : 'gate_blocked',
+    allowed,
+    reason: allowed ? null : `Confidence ${confidence} against threshold ${threshold} of ${name}. Remediation: request human approval.`,
+    requiresApproval: says === 'ask',
+    approval: allowed ? 'none' : 'call',
+    limitField: name,
+    limit: threshold,
+    actual: confidence,
+  };
+}
+
+function classOf(spec: ToolSpec | null, isWrite: boolean): RiskClass {
+  const said: RiskClass = isWrite ? 'write' : 'read';
+  if (spec === null) return said;
+  return isWrite && spec.riskClass === 'external_read' ? 'external_write' : riskierOf(spec.riskClass, said);
 }
 
 /** Whoever reads the refusal of a child plan has to see whose limit it was. */
-function inScope(reason: string, scope: GuardScope): string {
-  return scope === 'plan' ? reason : `Subplan: ${reason}`;
+function inScope(verdict: GuardVerdict, scope: GuardScope): GuardVerdict {
+  return scope === 'plan' || verdict.allowed ? verdict : { ...verdict, reason: `Subplan: ${verdict.reason ?? 'a guard refused the call'}` };
 }

@@ -37,6 +37,9 @@ export interface CallFacts {
   readonly bytes: number;
 }
 
+/** Of a call of which nothing is known: no paths, no sizes, and its schema is somebody else's business. */
+export const NO_FACTS: CallFacts = { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
+
 export interface CreateCommand {
   readonly type: 'create';
   readonly planId: string;

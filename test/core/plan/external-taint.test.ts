@@ -4,7 +4,7 @@ import type { CallFacts } from '../../../src/core/plan/commands.ts';
 import { decide } from '../../../src/core/plan/decide.ts';
 import { replay } from '../../../src/core/plan/evolve.ts';
 import type { AuthorizationAnswer, AuthorizeRequest } from '../../../src/core/plan/external/commands.ts';
-import { AUTHORIZATION_TTL_MS, type ExternalOutcome } from '../../../src/core/plan/external/external.ts';
+import { AUTHORIZATION_TTL_MS, type ExternalOutcome, mayBeTainted } from '../../../src/core/plan/external/external.ts';
 import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { AGENT, CATALOGUE, createCommand, PlanDriver, type PlanOptions, profileOf, sha256 } from './plan-driver.ts';
 
@@ -40,7 +40,9 @@ describe('content from outside', () => {
   it('asks before what it brought about goes outside, from the authorisation to read on', () => {
     const driver = open();
     expect(refusedBy(ask(driver, 'pay.send', {}, { arguments: { n: 1 } }))).toBeNull();
+    expect(mayBeTainted(driver.plan, CATALOGUE)).toBe(false);
     const read = ask(driver, 'web.get', { hosts: ['news.test'] });
+    expect(mayBeTainted(driver.plan, CATALOGUE), 'as whoever does not see the calls knows it').toBe(true);
     const before = ask(driver, 'pay.send', {}, { arguments: { n: 2 } });
     expect(refusedBy(before), 'whoever may read may have read').toBe('taint');
     expect(before).toMatchObject({ requiresApproval: true });

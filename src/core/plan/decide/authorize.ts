@@ -18,7 +18,7 @@ import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
 import { type RiskClass, riskierOf, type ToolSpec } from '../../tool.ts';
-import type { CallFacts } from '../commands.ts';
+import { type CallFacts, NO_FACTS } from '../commands.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
 import { pendingAbout } from '../external/evolve.ts';
 import {
@@ -35,9 +35,6 @@ import type { ActorRef, Approval, Call, Plan } from '../plan.ts';
 import type { Work } from '../work.ts';
 import { decideCalls, factsOf } from './calls.ts';
 import { callConfidence } from './confidence-of.ts';
-
-/** Of a tool of the caller's own nothing is known: no paths, no sizes, and a schema is its business. */
-const NO_FACTS: CallFacts = { issues: [], known: 0, newInKnownFolder: 0, unknown: 0, protectedPaths: [], bytes: 0 };
 
 export function authorize(
   work: Work,

@@ -16,6 +16,7 @@ import { elapsedMs } from '../evolve.ts';
 import { isExternal, isTaintedOutside } from '../external/external.ts';
 import { type Approval, type Call, type Grant, haltOf, type Plan, pendingApprovals, type Step } from '../plan.ts';
 import type { ProposedCall } from '../proposal.ts';
+import type { PublicPlan } from '../snapshot.ts';
 import { SYSTEM, type Work } from '../work.ts';
 import { askForOutside, withDeadline } from './ask-for-outside.ts';
 import { callConfidence } from './confidence-of.ts';
@@ -306,7 +307,7 @@ function rule(
 }
 
 /** What guards are told of the plan; one place, so that a call and a question about a call are judged by the same numbers. */
-export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts {
+export function factsOf(plan: PublicPlan & { readonly calls?: Plan['calls'] }, now: string, stepNumber: number): GuardFacts {
   return {
     running: !plan.terminal && (plan.phase === 'execute' || plan.phase === 'strategize'),
     halted: haltOf(plan)?.reason ?? null,
@@ -326,7 +327,7 @@ export function factsOf(plan: Plan, now: string, stepNumber: number): GuardFacts
       seconds: plan.grants.seconds,
       retries: plan.grants.retries,
     },
-    tainted: isExternal(plan) ? isTaintedOutside(plan) : plan.tainted,
+    tainted: isExternal(plan) ? isTaintedOutside({ tainted: plan.tainted, calls: plan.calls ?? {} }) : plan.tainted,
     noCheckpoint: checkpointObstacle(plan),
     approvedGuards: new Map(),
   };
@@ -338,7 +339,7 @@ function isLimited(work: Work, { policy }: Plan): boolean {
 }
 
 /** Time in which the plan has worked, up to `now`. */
-export function workedMs(plan: Plan, now: string): number {
+export function workedMs(plan: Pick<Plan, 'workedMs' | 'workingSince'>, now: string): number {
   return plan.workedMs + (plan.workingSince === null ? 0 : elapsedMs(plan.workingSince, now));
 }
 

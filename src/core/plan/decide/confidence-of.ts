@@ -33,9 +33,15 @@ export function gateRiskClass(gate: ThresholdName): RiskClass {
 }
 
 /** Confidence of one call. Invariants concern what is changed, so a reading call matches none. */
-export function callConfidence(plan: Plan, riskClass: RiskClass, proposed: ProposedCall, facts: CallFacts): Confidence {
+export function callConfidence(
+  plan: Pick<Plan, 'statistics' | 'action' | 'tainted'> & { readonly readHosts?: readonly string[] },
+  riskClass: RiskClass,
+  proposed: ProposedCall,
+  facts: CallFacts,
+): Confidence {
+  const { readHosts = [] } = plan;
   const hosts = facts.hosts ?? [];
-  const knownHosts = hosts.filter((host) => plan.readHosts.includes(host)).length;
+  const knownHosts = hosts.filter((host) => readHosts.includes(host)).length;
   return computeConfidence({
     riskClass,
     outcomes: plan.statistics.calls[riskClass] ?? NONE,

@@ -1,3 +1,4 @@
+import type { ToolCatalogue } from '../../tool.ts';
 import type { ActorRef, Call, Plan, Stored } from '../plan.ts';
 
 /**
@@ -114,6 +115,15 @@ export function isOpen(call: Call): boolean {
  */
 export function isTaintedOutside(plan: Pick<Plan, 'calls' | 'tainted'>): boolean {
   return plan.tainted || openAuthorizations(plan).some((call) => call.external?.readsOutside === true);
+}
+
+/** The same by what is reserved, for whoever does not see the calls: each of them holds a reservation until it has ended. */
+export function mayBeTainted(
+  { tainted, external, ledger }: Pick<Plan, 'tainted' | 'external' | 'ledger'>,
+  catalogue: ToolCatalogue,
+): boolean {
+  const readsOutside = (tool: string | null | undefined) => tool != null && catalogue.find(tool)?.spec.riskClass === 'external_read';
+  return tainted || (external !== undefined && ledger.reservations.some(({ tool }) => readsOutside(tool)));
 }
 
 export function openAuthorizations(plan: Pick<Plan, 'calls'>): readonly Call[] {

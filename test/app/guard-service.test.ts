@@ -896,7 +896,7 @@ describe('evaluate', () => {
     const hosted = await hostedPlan();
     const before = [(await log(plan_id)).length, (await log(hosted)).length];
     expect(await evaluate({ plan_id, tool_name: 'x' })).toMatchObject({ allowed: false });
-    expect(await evaluate({ plan_id, tool_name: 'x', context: { calls_so_far: 0 } })).toMatchObject({ allowed: true });
+    expect(await evaluate({ plan_id, tool_name: 'x', context: { calls_so_far: 0, cost_usd: 0 } })).toMatchObject({ allowed: true });
     expect((await evaluate({ plan_id: hosted, tool_name: 'x' })).guards).toEqual(
       expect.arrayContaining([expect.objectContaining({ guard: 'tool', result: 'denied' })]),
     );
@@ -913,6 +913,8 @@ describe('evaluate', () => {
     ['a name that is none', {}, { tool_name: 'rm -rf' }, 'tool'],
     ['the allowlist', { tool_allowlist: ['a'] }, {}, 'allowlist'],
     ['the budget', { tool_budget: 0.1 }, { cost_usd: 0.2 }, 'budget_cap'],
+    ['a price that nobody knows', { tool_budget: 5 }, { cost_usd: undefined }, 'budget_cap'],
+    ['such a price where nothing is limited', {}, { cost_usd: undefined }, null],
     ['calls in the step', { max_tool_calls_per_step: 0 }, {}, 'tool_call_limit'],
     ['writes', { require_approval_for_writes: true }, { is_write: true }, 'write_approval'],
     ['a confirmation', { required_confirmations: ['deploy'] }, { operation: 'deploy' }, 'confirmation'],
@@ -921,7 +923,8 @@ describe('evaluate', () => {
     const plan_id = await open(guardrails as never, guard === 'confidence' ? { automation_profile: 'manual' } : {});
     if (guard === 'state') await boss.call('_cleveragents/halt/set', { level: 'org', reason: 'stop' });
     const { tool_name = 'own.tool', ...rest } = { ...request } as { tool_name?: string; is_write?: boolean; cost_usd?: number };
-    const context = { is_write: false, cost_usd: 0, ...rest };
+    const { cost_usd, ...said } = { is_write: false, cost_usd: 0, ...rest };
+    const context = { ...said, ...(cost_usd === undefined ? {} : { cost_usd }) };
     const before = (await log(plan_id)).length;
     const dry = await evaluate({ plan_id, tool_name, context });
     expect((await log(plan_id)).length).toBe(before);

@@ -110,12 +110,14 @@ export const guardServiceHandlers = {
     const coming = parseCostUsd(context.cost_usd ?? 0);
     if (!coming.ok) return err(invalidField('context.cost_usd', coming.error));
     const { policy, unknownTools, facts, gate } = found.value;
+    // Whoever says what was spent so far asks as the source does: the coming call is in it.
+    const isPriceNeeded = gate !== null && cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
     const { allowed, reason, requiresApproval, guards } = dryRun(policy, {
       toolName: params.tool_name,
       catalogue: services.catalogue,
       unknownTools,
       isWrite: context.is_write ?? false,
-      costMicroUsd: coming.value,
+      costMicroUsd: context.cost_usd === undefined && isPriceNeeded ? null : coming.value,
       operation: context.operation ?? null,
       facts: {
         ...facts(context.step ?? null),

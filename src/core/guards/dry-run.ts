@@ -22,8 +22,8 @@ export interface DryRun {
   /** `refuse` for plans that are run here, whose tools are those of the catalogue. */
   readonly unknownTools: 'refuse' | 'accept';
   readonly isWrite: boolean;
-  /** What the call would cost at most; a tool that is known costs at least its price. */
-  readonly costMicroUsd: number;
+  /** What the call would cost at most; a tool that is known costs at least its price. Null: a price has to be known, and was not said. */
+  readonly costMicroUsd: number | null;
   readonly operation: string | null;
   readonly facts: GuardFacts;
   readonly scope: GuardScope;
@@ -61,7 +61,7 @@ export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
       catalogue,
       unknownTools,
       riskClass,
-      costMicroUsd: Math.max(spec?.priceMicroUsd ?? 0, costMicroUsd),
+      costMicroUsd: spec === null ? costMicroUsd : Math.max(spec.priceMicroUsd, costMicroUsd ?? 0),
       skillCategory: null,
       operation,
       protectedPaths: [],

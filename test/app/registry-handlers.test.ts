@@ -90,6 +90,7 @@ describe('health/check', () => {
         { name: 'registry', status: 'ok', latency_ms: 0 },
         { name: 'objects', status: 'ok', latency_ms: 0 },
         { name: 'audit_signing', status: 'ok', latency_ms: 0 },
+        { name: 'card_signing', status: 'ok', latency_ms: 0 },
       ],
     });
     expect(service.projects.stored()).toEqual([]);

@@ -26,7 +26,7 @@ import {
   makeMemorySessionStore,
 } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
-import { newAuditKeys } from '../support/audit-keys.ts';
+import { newAuditKeys, newSigningKey } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
 import { makeMemoryFloors, makeMemoryHalts } from '../support/memory-halts.ts';
 import { noTokens } from '../support/no-tokens.ts';
@@ -87,7 +87,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     planIndex,
     audit,
     auditKeys,
-    cardSigner: makeCardSigner(undefined, sha256),
+    cardSigner: makeCardSigner(newSigningKey(), sha256),
     tokens: noTokens,
     idempotency: makeMemoryIdempotencyStore(),
     outcomes: makeMemoryOutcomeStore(),

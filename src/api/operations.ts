@@ -66,6 +66,7 @@ import {
   projectShow,
   projectTree,
 } from './project.ts';
+import { pushList, pushRetry } from './push.ts';
 import { registryActionList, registryActorList, registryProjectList, registryToolList } from './registry.ts';
 import { planRetire } from './retire.ts';
 import { sessionClose, sessionCreate, sessionList, sessionShow } from './session.ts';
@@ -100,6 +101,8 @@ export const OPERATIONS = {
   '_cleveragents/halt/clear': haltClear,
   '_cleveragents/plan/retire': planRetire,
   '_cleveragents/halt/show': haltShow,
+  '_cleveragents/push/list': pushList,
+  '_cleveragents/push/retry': pushRetry,
   '_cleveragents/plan/profile/show': planProfileShow,
   '_cleveragents/audit/export': auditExport,
   '_cleveragents/audit/head': auditHead,

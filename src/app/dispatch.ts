@@ -24,6 +24,7 @@ import { planHandlers } from './handlers/plan-handlers.ts';
 import { preflightHandlers } from './handlers/preflight-handlers.ts';
 import { profileHandlers } from './handlers/profile-handlers.ts';
 import { projectHandlers } from './handlers/project-handlers.ts';
+import { pushHandlers } from './handlers/push-handlers.ts';
 import { registryHandlers } from './handlers/registry-handlers.ts';
 import { retireHandlers } from './handlers/retire-handlers.ts';
 import { sessionHandlers } from './handlers/session-handlers.ts';
@@ -40,6 +41,7 @@ export const HANDLERS: Handlers = {
   ...guardRevisionHandlers,
   ...haltHandlers,
   ...checkpointHandlers,
+  ...pushHandlers,
   ...preflightHandlers,
   ...retireHandlers,
   ...budgetHandlers,

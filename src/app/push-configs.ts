@@ -9,7 +9,7 @@ import { invalidField, invalidState, notFound, type Refusal, withFieldPrefix } f
 import { err, ok, type Result } from '../core/result.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
-import type { Services } from './services.ts';
+import type { Services, Settings } from './services.ts';
 
 /** Who asks, in which version: a webhook reads the wire of the request that registered it. */
 export interface PushContext extends CallContext {
@@ -20,12 +20,20 @@ type PushOperation = 'pushCreate' | 'pushGet' | 'pushList' | 'pushDelete';
 
 export type PushRequest = { [O in PushOperation]: { readonly op: O; readonly params: OperationParams[O] } }[PushOperation];
 
+/** Asked before anything else of a request: where the card declares no notifications, nothing about them is looked at. */
+export function requirePush({ pushNotifications }: Pick<Settings, 'pushNotifications'>): Result<null, Refusal> {
+  return pushNotifications
+    ? ok(null)
+    : err(invalidState('Push notifications are not supported', { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' }));
+}
+
 export async function runPush(
   request: PushRequest,
   call: PushContext,
   services: Services,
 ): Promise<Result<PushConfig | PushListPage | undefined, Refusal>> {
-  if (!services.settings.pushNotifications) return err(notSupported());
+  const supported = requirePush(services.settings);
+  if (!supported.ok) return supported;
   switch (request.op) {
     case 'pushCreate': {
       const { taskId, config, tenant } = request.params;
@@ -62,7 +70,8 @@ export async function runPush(
 export async function checkInlinePush(request: SendRequest, call: PushContext, services: Services): Promise<Result<null, Refusal>> {
   const { pushConfig } = request.configuration;
   if (pushConfig === undefined) return ok(null);
-  if (!services.settings.pushNotifications) return err(notSupported());
+  const supported = requirePush(services.settings);
+  if (!supported.ok) return supported;
   if (!hasRole(call.principal.roles, 'operator')) {
     const message = 'registering a webhook needs the role operator';
     return err({ kind: 'forbidden', message, details: { needed_role: 'operator' } });
@@ -200,10 +209,6 @@ function shown(taskId: string, { id, url, schemes }: PushStatus, tenant: string 
     ...(schemes.length === 0 ? {} : { authentication: { schemes } }),
     ...(tenant === undefined ? {} : { tenant }),
   };
-}
-
-function notSupported(): Refusal {
-  return invalidState('Push notifications are not supported', { reason: 'PUSH_NOTIFICATION_NOT_SUPPORTED' });
 }
 
 function unknownConfig(configId: string, taskId: string): Refusal {

@@ -6,7 +6,7 @@ import type { ProtocolVersion } from '../a2a/version.ts';
 import { authenticate } from '../app/authenticate.ts';
 import { authorizeStandard } from '../app/authorize.ts';
 import { noteRefusal } from '../app/note-refusal.ts';
-import { type PushRequest, runPush } from '../app/push-configs.ts';
+import { type PushRequest, requirePush, runPush } from '../app/push-configs.ts';
 import { requireExtensions } from '../app/required-extensions.ts';
 import { runStandard, runStream, type StandardContext, type StandardRequest, type StreamRequest } from '../app/standard.ts';
 import type { Principal } from '../core/principal.ts';
@@ -75,6 +75,8 @@ async function answerPush<O extends PushRequest['op']>(
   op: O,
   context: StandardContext,
 ): Promise<Result<RpcAnswer, Refusal>> {
+  const supported = requirePush(call.edge.services.settings);
+  if (!supported.ok) return supported;
   const params = call.codec.decodeParams(op, call.request.params);
   if (!params.ok) return params;
   const result = await runPush({ op, params: params.value } as PushRequest, context, call.edge.services);

@@ -112,7 +112,7 @@ export function makeMemoryPlans({ index, audit, auditKeys, sha256, catalogue, no
         },
         retire: async () => null,
         setPush: async () => null,
-        pushes: async () => null,
+        pushes: async () => (current() === null ? null : []),
         deletePush: async () => null,
         retryPush: async () => null,
         wake: async () => {},

@@ -104,6 +104,8 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
   '_cleveragents/health/check': ofNobody,
   'rpc.discover': ofNobody,
   '_cleveragents/plan/checkpoint/list': onPlan,
+  '_cleveragents/push/list': onPlan,
+  '_cleveragents/push/retry': onPlan,
   '_cleveragents/plan/preflight': { lists: ({ action }) => ({ action_name: action }), shows: () => null },
   '_cleveragents/plan/use': { refuses: ({ action }) => ({ action_name: action }), kind: 'not_found' },
   '_cleveragents/plan/execute': onPlan,

@@ -303,8 +303,16 @@ describe.each([
   });
 
   test('say what the card does not offer', async () => {
-    const { app, key } = await signedIn();
-    expect((await call(app, push, { taskId: TASK }, { key, headers })).body.error?.code).toBe(-32003);
+    const { app, addKey } = deploy({ settings: { pushNotifications: false } });
+    expect((await call(app, push, { taskId: TASK }, { key: await addKey(), headers })).body.error?.code).toBe(-32003);
+    const card = (await (await app.request('/.well-known/agent-card.json')).json()) as Record<string, unknown>;
+    expect(card).toMatchObject({ capabilities: { pushNotifications: false } });
+  });
+
+  test('let nobody register a webhook who may not operate', async () => {
+    const { app, addKey } = deploy();
+    const key = await addKey({ roles: ['viewer', 'approver'] });
+    expect((await call(app, push, { taskId: TASK }, { key, headers })).status).toBe(403);
   });
 
   test('say that there is no extended card where the deployment has none', async () => {

@@ -12,6 +12,7 @@ import {
 } from '../../src/app/ports.ts';
 import { compose } from '../../src/compose.ts';
 import type { Recall, RecallReply } from '../../src/core/budget/protocol.ts';
+import type { PushTiming } from '../../src/core/push/judge-attempt.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import { err, type Result } from '../../src/core/result.ts';
 import type { OrgObjectParts } from '../../src/objects/org-object.ts';
@@ -37,6 +38,13 @@ export const FAULTS = {
   /** Ids of plans that no word from above reaches. */
   deaf: new Set<string>(),
 };
+
+/** Receivers of notifications, by host: what they answer. Any other host cannot be reached. */
+export const RECEIVERS = new Map<string, (url: string, init: RequestInit) => Promise<Response>>();
+
+/** Short, so that pauses are tested and not waited for; an org may have others. */
+const SHORT: PushTiming = { timeoutMs: 300, pauseMs: 20, maxPauseMs: 200, maxAgeMs: 86_400_000 };
+export const PUSH_TIMINGS = new Map<string, Partial<PushTiming>>();
 
 /** A call from one object to another: `session.ask` is what a plan asks a session. */
 export interface BetweenObjects {
@@ -108,9 +116,22 @@ export class PlanObject extends parts.PlanObject {
 
   protected override parts(): PlanObjectParts {
     const real = super.parts();
+    // A server of its own, whose receivers are there.
+    const isReal = real.push.rules.allowLoopback;
     return {
       ...real,
       budgets: disturbedBudgets(real.budgets),
+      push: {
+        ...real.push,
+        timing: { ...SHORT, ...(isReal ? { timeoutMs: 3_000 } : {}), ...PUSH_TIMINGS.get(this.plan()?.org ?? '') },
+        fetch: async (url, init) => {
+          const receiver = RECEIVERS.get(new URL(url).host);
+          if (receiver === undefined && isReal) return real.push.fetch(url, init);
+          if (receiver === undefined) throw new TypeError('no such host');
+          const tooLate = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(init.signal?.reason)));
+          return Promise.race([receiver(url, init), tooLate]);
+        },
+      },
       projects: {
         project: (org, name) => {
           const port = real.projects.project(org, name);

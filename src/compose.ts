@@ -259,10 +259,15 @@ function oncePerIsolate<T>(make: (variables: readonly (string | undefined)[]) =>
 const onceSigner = oncePerIsolate(([key]) => makeCardSigner(key, sha256));
 const cardSignerOf = (env: Env): CardSigner => onceSigner(env.CARD_SIGNING_KEY);
 
+const reportIssuer = (cause: unknown): void =>
+  console.error(
+    JSON.stringify({ level: 'error', problem: 'identity_provider', cause: cause instanceof Error ? cause.message : String(cause) }),
+  );
+
 const onceTokens = oncePerIsolate(([issuer, audience, jwksUrl, claimPrefix, org]) =>
   makeIdentityTokens(
     { issuer, audience, jwksUrl, claimPrefix, org },
-    { keysAt: (url) => makeIssuerKeys({ url, nowMs: () => Date.now() }), sha256 },
+    { keysAt: (url) => makeIssuerKeys({ url, nowMs: () => Date.now(), report: reportIssuer }), sha256 },
   ),
 );
 const tokensOf = (env: Env): IdentityTokens =>

@@ -13,6 +13,7 @@ import {
 
 let provider: IdentityProvider;
 let offsetMs = 0;
+const reported: unknown[] = [];
 const nowMs = (): number => Date.now() + offsetMs;
 
 beforeAll(async () => {
@@ -27,7 +28,7 @@ afterAll(() => provider.close());
 const tokensWith = (settings: Partial<IdentitySettings> = {}, timeoutMs = 300): IdentityTokens =>
   makeIdentityTokens(
     { issuer: provider.issuer, audience: AUDIENCE, jwksUrl: provider.jwksUrl, ...settings },
-    { keysAt: (url) => makeIssuerKeys({ url, nowMs, timeoutMs }), sha256 },
+    { keysAt: (url) => makeIssuerKeys({ url, nowMs, timeoutMs, report: (cause) => reported.push(cause) }), sha256 },
   );
 
 const kindOf = async (tokens: IdentityTokens, token: string) => (await tokens.verify(token, nowMs())).kind;
@@ -179,6 +180,18 @@ describe('the keys of the provider', () => {
     expect(await kindOf(tokens, await provider.token({}, { kid: 'next' }))).toBe('caller');
   });
 
+  test('are fetched once for many who come at the same time', async () => {
+    const tokens = tokensWith();
+    const before = provider.fetches();
+    const right = await Promise.all(['rsa', 'ec', 'ed', 'rsa', 'ec'].map((kid) => provider.token({}, { kid })));
+    expect(await Promise.all(right.map((token) => kindOf(tokens, token)))).toEqual(right.map(() => 'caller'));
+    expect(provider.fetches() - before).toBe(1);
+    offsetMs = 31_000;
+    const madeUp = await Promise.all([1, 2, 3, 4, 5].map((each) => provider.token({}, { kid: `made-up-${each}` })));
+    expect(await Promise.all(madeUp.map((token) => kindOf(tokens, token)))).toEqual(madeUp.map(() => 'refused'));
+    expect(provider.fetches() - before).toBe(2);
+  });
+
   test('are not asked for with a token that says by itself that it is not for us', async () => {
     const tokens = tokensWith();
     const before = provider.fetches();
@@ -197,6 +210,7 @@ describe('the keys of the provider', () => {
       expect(await kindOf(tokens, token)).toBe('unreachable');
       for (let round = 0; round < 5; round += 1) expect(await kindOf(tokens, token)).toBe('unreachable');
       expect(provider.fetches() - before).toBe(1);
+      expect(reported.splice(0)).toEqual([expect.any(Error)]);
       provider.behave('answer');
       offsetMs = 5_000;
       expect(await kindOf(tokens, token)).toBe('caller');

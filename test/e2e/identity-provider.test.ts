@@ -62,6 +62,14 @@ const ask = (method: string, params: object, headers: Record<string, string>): P
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 describe('a token of the identity provider', () => {
+  test('is believed by each of thirty requests at once, before the keys are known', async () => {
+    const token = await provider.token();
+    const before = provider.fetches();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask('_cleveragents/plan/list', {}, bearer(token))));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(provider.fetches() - before).toBe(1);
+  });
+
   test('starts work as an agent, approves it as a person of the same org, and the trail names both', async () => {
     const admin = createClient({ url: server.url, key: keys.key });
     const action = { name: 'asks', description: 'Asks', actor: 'scripted/steps', apply: 'none', automation_profile: 'manual' };

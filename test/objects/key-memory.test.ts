@@ -4,6 +4,7 @@ import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
 import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
+import { REMEMBERED_DECISIONS } from '../../src/core/plan/external/external.ts';
 import { KEY_TTL_MS, keyedIn } from '../../src/core/plan/external/keys.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { KeyMemory } from '../../src/objects/plan/key-memory.ts';
@@ -18,11 +19,12 @@ async function call<N extends OperationName>(principal: Principal, name: N, para
   return result.value as unknown as ResultOf<N>;
 }
 
-async function open() {
+async function open({ isLong = false } = {}) {
   const person = await newOrg();
   const planId = ulid();
   await call(person, '_cleveragents/guard/configure', { plan_id: planId, automation_profile: 'auto', guardrails: { tool_budget: 50 } });
-  track(person, planId);
+  // A log of many pages is not compared row by row at the end.
+  if (!isLong) track(person, planId);
   const authorize = (rest: Omit<ParamsInputOf<'_cleveragents/guard/authorize'>, 'plan_id'> = {}) =>
     call(person, '_cleveragents/guard/authorize', { plan_id: planId, tool_name: 'own.pay', cost_usd: 0.01, ...rest });
   const settle = (decisionId: string) => call(person, '_cleveragents/guard/settle', { decision_id: decisionId, outcome: 'succeeded' });
@@ -47,15 +49,18 @@ describe('an idempotency key', () => {
   });
 
   it('still stands for its decision when the state has forgotten that, after a crash and without the index as well', async () => {
-    const { person, planId, authorize, settle } = await open();
+    const { person, planId, authorize, settle } = await open({ isLong: true });
     const first = await authorize({ idempotency_key: 'k' });
     await settle(first.decision_id);
-    for (let from = 0; from < 1020; from += 60) {
-      // A name that no tool has is refused at once, and closed.
-      await Promise.all(Array.from({ length: 60 }, (_each, n) => authorize({ tool_name: 'no tool', arguments: { n: from + n } })));
-    }
+    // A name that no tool has is refused at once, and closed.
+    const by = { kind: 'agent', id: 'a' } as const;
+    const rest = { toolName: 'no tool', isWrite: null, costUsd: null, step: null, operation: null, idempotencyKey: null };
+    await runInDurableObject(stubOf(person, planId), (object) => {
+      for (let n = 0; n < REMEMBERED_DECISIONS + 5; n += 1)
+        object.execute({ type: 'authorize', by, request: { ...rest, arguments: { n } } });
+    });
     expect((await stateOf(person, planId)).calls['c1'], 'the state has forgotten it').toBeUndefined();
-    const before = (await logOf(person, planId)).length;
+    const { seq } = await stateOf(person, planId);
     const expectSame = async () => {
       const again = await authorize({ idempotency_key: 'k' });
       expect(again).toMatchObject({ decision_id: first.decision_id, allowed: false, requires_approval: false });
@@ -69,7 +74,7 @@ describe('an idempotency key', () => {
     await memoryOf(person, planId, (_memory, sql) => sql.exec('DROP TABLE keys'));
     await crash(person, planId);
     await expectSame();
-    expect(await logOf(person, planId)).toHaveLength(before);
+    expect((await stateOf(person, planId)).seq).toBe(seq);
   }, 60_000);
 });
 

@@ -305,7 +305,7 @@ describe('profiles', () => {
       description: 'yes: "no"\n# not a comment',
       extends: 'ci',
       edit_code: 0.5,
-      guard: { tool_denylist: ['*', 'true', '0x1'] },
+      guard: { tool_denylist: ['*', 'true', 'null', 'no', '*0x1'] },
     });
     const { yaml, ...shown } = await admin.call('_cleveragents/profile/show', { name: 'p', yaml: true });
     expect(shown).toEqual(await show('p'));

@@ -1,6 +1,7 @@
 import { selectCodec } from '../a2a/codec.ts';
 import { type CardRequest, extendedCard, publicCard } from '../app/agent-card.ts';
 import type { Services } from '../app/services.ts';
+import type { JsonObject } from '../core/json.ts';
 import type { Principal } from '../core/principal.ts';
 import { conditionalJson } from './conditional.ts';
 import type { ModificationTimes } from './modification-times.ts';
@@ -30,23 +31,24 @@ export async function answerCard(request: Request, services: Services, times: Mo
 }
 
 /** The card of a caller who is known and may see it. */
-export function extendedCardOf(principal: Principal, request: CardRequest, services: Services) {
+export function extendedCardOf(principal: Principal, request: CardRequest, services: Services): Promise<JsonObject> {
   return extendedCard({ ...request, principal, maxBodyBytes: MAX_BODY_BYTES }, services);
 }
 
-/** The extended card as a document of its own: for its caller's cache only, and another one for every key. */
-export async function answerExtendedCard(
-  request: Request,
-  { principal, shape, times }: { readonly principal: Principal; readonly shape: CardRequest['shape']; readonly times?: ModificationTimes },
-  services: Services,
-): Promise<Response> {
-  const { origin, isConfigured } = originOf(request, services.settings);
-  const text = JSON.stringify(await extendedCardOf(principal, { origin, shape }, services));
+/**
+ * An extended card as a document of its own: for its caller's cache only, and another one for every key. Whether the caller may see it was
+ * decided before.
+ */
+export function extendedCardDocument(request: Request, card: JsonObject, services: Services, times: ModificationTimes): Response {
+  const text = JSON.stringify(card);
   const hash = services.sha256(text);
+  const { headers } = request;
+  const caller = services.sha256(JSON.stringify([headers.get('authorization'), headers.get('x-api-key')]));
+  const { origin, isConfigured } = originOf(request, services.settings);
   return conditionalJson(request, {
     text,
     hash,
-    modifiedAt: times?.note(`${origin} ${shape} ${principal.org} ${principal.keyId}`, hash, services.clock.nowMs()),
+    modifiedAt: times.note(`${origin} ${'protocolVersion' in card ? 'hybrid' : '1.0'} ${caller}`, hash, services.clock.nowMs()),
     vary: ['A2A-Version', 'Authorization', 'X-API-Key', ...(isConfigured ? [] : ['Host'])],
     isPrivate: true,
   });

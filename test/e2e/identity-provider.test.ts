@@ -89,6 +89,19 @@ describe('a token of the identity provider', () => {
     expect(trail).toMatch(/oidc:[0-9a-f]{32}/);
   });
 
+  test('lets nobody approve what he started himself, unless the org says so: others may have tokens as well', async () => {
+    const ada = createClient({ url: server.url, key: await provider.token({ sub: 'ada' }) });
+    const admin = createClient({ url: server.url, key: keys.key });
+    const plan = await ada.call('_cleveragents/plan/use', { action_name: 'asks' });
+    const [approval] = (await ada.call('_cleveragents/plan/status', { plan_id: plan.plan_id })).pending;
+    if (approval === undefined) throw new Error('nothing waits');
+    const decision = { approval_id: approval.approval_id, digest: approval.digest, decision: 'approve' } as const;
+    await expect(ada.call('_cleveragents/approval/decide', decision)).rejects.toThrow();
+    await admin.call('_cleveragents/config/set', { key: 'approvals.separate_requester', value: false });
+    await ada.call('_cleveragents/approval/decide', decision);
+    await admin.call('_cleveragents/config/set', { key: 'approvals.separate_requester', value: null });
+  });
+
   test('of another org sees nothing of this one, and reads the same as of a plan that there is not', async () => {
     const person = createClient({ url: server.url, key: keys.key });
     const { plans } = await person.call('_cleveragents/plan/list', {});

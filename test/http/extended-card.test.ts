@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { OPERATIONS, type OperationName } from '../../src/api/operations.ts';
 import type { KeyRecord } from '../../src/app/ports.ts';
 import type { JsonObject } from '../../src/core/json.ts';
-import { answerExtendedCard } from '../../src/http/card.ts';
+import { extendedCardDocument, extendedCardOf } from '../../src/http/card.ts';
 import { createModificationTimes } from '../../src/http/modification-times.ts';
 import { expectOfficial } from '../a2a/oracles.ts';
 import { call, type Deployment, deploy, START_MS } from './deployment.ts';
@@ -148,8 +148,12 @@ describe('the extended card', () => {
     const { services } = await filled();
     const times = createModificationTimes();
     const principal = { org: 'acme', keyId: 'k', name: 'k', kind: 'human', roles: ['admin'] } as const;
-    const ask = (headers: Record<string, string> = {}, url = 'https://agents.example.com/extendedAgentCard') =>
-      answerExtendedCard(new Request(url, { headers }), { principal, shape: '1.0', times }, services);
+    const origin = 'https://agents.example.com';
+    const ask = async (headers: Record<string, string> = {}) => {
+      const request = new Request(`${origin}/extendedAgentCard`, { headers: { authorization: 'Bearer k', ...headers } });
+      const card = await extendedCardOf(principal, { origin, shape: '1.0' }, services);
+      return extendedCardDocument(request, card, services, times);
+    };
     const first = await ask();
     expect(first.headers.get('cache-control')).toBe('private, max-age=300');
     expect(first.headers.get('vary')).toBe('A2A-Version, Authorization, X-API-Key, Host');

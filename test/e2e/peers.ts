@@ -1,7 +1,14 @@
 /** The two official SDK clients behind one small form, so that a story is told once and runs with both. */
-import { type Message as MessageV1, type Part as PartV1, Role, TaskState, type Task as TaskV1 } from '@a2a-js/sdk';
+import {
+  type Message as MessageV1,
+  type Part as PartV1,
+  Role,
+  TaskState,
+  type Task as TaskV1,
+  type TaskPushNotificationConfig as WebhookV1,
+} from '@a2a-js/sdk';
 import { type Client, ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
-import type { Part as PartV03 } from 'a2a-sdk-0.3';
+import type { Part as PartV03, TaskPushNotificationConfig as WebhookV03 } from 'a2a-sdk-0.3';
 import {
   ClientFactoryOptions as ClientFactoryOptionsV03,
   ClientFactory as ClientFactoryV03,
@@ -24,6 +31,17 @@ export interface Outgoing {
   readonly contextId?: string;
   /** Default true. */
   readonly blocking?: boolean;
+  /** Is told of the task that the message is for. */
+  readonly webhook?: WebhookConfig;
+}
+
+/** A webhook as a test gives it, and as it is shown. */
+export interface WebhookConfig {
+  readonly id?: string;
+  readonly url: string;
+  readonly token?: string;
+  /** Of a bearer. */
+  readonly credentials?: string;
 }
 
 /** What it was answered: a task, a message, or an event of a stream. */
@@ -48,6 +66,12 @@ export interface PeerClient {
   subscribe(taskId: string): AsyncGenerator<Shown>;
   get(taskId: string): Promise<Shown>;
   cancel(taskId: string): Promise<Shown>;
+  readonly webhooks: {
+    create(taskId: string, config: WebhookConfig): Promise<WebhookConfig>;
+    get(taskId: string, id: string): Promise<WebhookConfig>;
+    list(taskId: string): Promise<readonly WebhookConfig[]>;
+    delete(taskId: string, id: string): Promise<void>;
+  };
 }
 
 export interface Peer {
@@ -91,7 +115,7 @@ async function connectV1(url: string, key: string): Promise<PeerClient> {
     },
     configuration: {
       acceptedOutputModes: [],
-      taskPushNotificationConfig: undefined,
+      taskPushNotificationConfig: message.webhook === undefined ? undefined : webhookV1('', message.webhook),
       returnImmediately: message.blocking === false,
     },
     metadata: undefined,
@@ -110,8 +134,34 @@ async function connectV1(url: string, key: string): Promise<PeerClient> {
     },
     get: async (id) => taskV1(await client.getTask({ tenant: '', id })),
     cancel: async (id) => taskV1(await client.cancelTask({ tenant: '', id, metadata: undefined })),
+    webhooks: {
+      create: async (taskId, config) => webhookOfV1(await client.createTaskPushNotificationConfig(webhookV1(taskId, config))),
+      get: async (taskId, id) => webhookOfV1(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
+      list: async (taskId) => {
+        const { configs } = await client.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' });
+        return configs.map(webhookOfV1);
+      },
+      delete: (taskId, id) => client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id }),
+    },
   };
 }
+
+const webhookV1 = (taskId: string, { id, url, token, credentials }: WebhookConfig): WebhookV1 => ({
+  tenant: '',
+  id: id ?? '',
+  taskId,
+  url,
+  token: token ?? '',
+  authentication: credentials === undefined ? undefined : { scheme: 'Bearer', credentials },
+});
+
+/** Members that an SDK fills in for what is absent are absent. */
+const webhookOfV1 = ({ id, url, token, authentication }: WebhookV1): WebhookConfig => ({
+  id,
+  url,
+  ...(token === '' ? {} : { token }),
+  ...(authentication === undefined || authentication.credentials === '' ? {} : { credentials: authentication.credentials }),
+});
 
 type EventV1 = EventOf<Client['resubscribeTask']>;
 
@@ -195,7 +245,10 @@ async function connectV03(url: string, key: string): Promise<PeerClient> {
         ...(message.taskId === undefined ? {} : { taskId: message.taskId }),
         ...(metadata === undefined ? {} : { metadata }),
       },
-      configuration: { blocking: message.blocking !== false },
+      configuration: {
+        blocking: message.blocking !== false,
+        ...(message.webhook === undefined ? {} : { pushNotificationConfig: webhookV03(message.webhook) }),
+      },
     };
   };
   return {
@@ -209,8 +262,30 @@ async function connectV03(url: string, key: string): Promise<PeerClient> {
     },
     get: async (id) => anyV03(await client.getTask({ id })),
     cancel: async (id) => anyV03(await client.cancelTask({ id })),
+    webhooks: {
+      create: async (taskId, config) =>
+        webhookOfV03(await client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: webhookV03(config) })),
+      get: async (id, pushNotificationConfigId) => {
+        const query: { readonly id: string; readonly pushNotificationConfigId: string } = { id, pushNotificationConfigId };
+        return webhookOfV03(await client.getTaskPushNotificationConfig(query));
+      },
+      list: async (id) => (await client.listTaskPushNotificationConfig({ id })).map(webhookOfV03),
+      delete: (id, pushNotificationConfigId) => client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }),
+    },
   };
 }
+
+const webhookV03 = ({ credentials, ...config }: WebhookConfig): WebhookV03['pushNotificationConfig'] => ({
+  ...config,
+  ...(credentials === undefined ? {} : { authentication: { schemes: ['Bearer'], credentials } }),
+});
+
+const webhookOfV03 = ({ pushNotificationConfig: { id, url, token, authentication } }: WebhookV03): WebhookConfig => ({
+  url,
+  ...(id === undefined ? {} : { id }),
+  ...(token === undefined ? {} : { token }),
+  ...(authentication?.credentials === undefined ? {} : { credentials: authentication.credentials }),
+});
 
 type EventV03 = EventOf<ClientV03['resubscribeTask']>;
 

@@ -4,7 +4,7 @@ import type { ProtocolVersion } from '../../src/a2a/version.ts';
 import { expectOfficial } from '../a2a/oracles.ts';
 
 /** Standard methods by what their results are. */
-const RESULTS: ReadonlyMap<string, 'task' | 'sendResult' | 'event'> = new Map([
+const RESULTS: ReadonlyMap<string, 'task' | 'sendResult' | 'event' | 'pushConfig' | 'pushList'> = new Map([
   ['SendMessage', 'sendResult'],
   ['GetTask', 'task'],
   ['CancelTask', 'task'],
@@ -15,6 +15,12 @@ const RESULTS: ReadonlyMap<string, 'task' | 'sendResult' | 'event'> = new Map([
   ['tasks/cancel', 'task'],
   ['message/stream', 'event'],
   ['tasks/resubscribe', 'event'],
+  ['CreateTaskPushNotificationConfig', 'pushConfig'],
+  ['GetTaskPushNotificationConfig', 'pushConfig'],
+  ['ListTaskPushNotificationConfigs', 'pushList'],
+  ['tasks/pushNotificationConfig/set', 'pushConfig'],
+  ['tasks/pushNotificationConfig/get', 'pushConfig'],
+  ['tasks/pushNotificationConfig/list', 'pushList'],
 ] as const);
 
 export interface WireLog {

@@ -17,6 +17,8 @@ export interface StartServerOptions {
   readonly open?: boolean;
   /** `worker`: the product; `test`: with the test tool package. Default `worker`. */
   readonly entry?: 'worker' | 'test';
+  /** Further flags of the command. */
+  readonly flags?: readonly string[];
 }
 
 /** How a process ended. */

@@ -1,4 +1,4 @@
-import * as fc from 'fast-check';
+import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { isPublicIpv4, isPublicIpv6, parseIpv4, parseIpv6 } from '../../../src/core/push/public-address.ts';
 import { checkPushUrl } from '../../../src/core/push/push-url.ts';

@@ -1,6 +1,6 @@
 import type { Operation } from '../a2a/operations.ts';
 import { hasRole, type Principal, type Role } from '../core/principal.ts';
-import type { Refusal } from '../core/refusal.ts';
+import { notFound, type Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 
 /** The caller of a public operation: nobody. It belongs to no org and has no role, so nothing that looks at either lets it through. */
@@ -33,4 +33,9 @@ export function authorizeStandard(operation: Operation, method: string, principa
     message: `${method} needs the role ${needed.join(' or ')}`,
     details: { needed_role: needed.join(' or '), operation: method },
   });
+}
+
+/** The tenants of A2A are the orgs: a caller has his own, and every other name, of an org or of none, is unknown to him. */
+export function authorizeTenant(tenant: string | undefined, principal: Principal): Result<null, Refusal> {
+  return tenant === undefined || tenant === principal.org ? ok(null) : err(notFound('tenant', tenant));
 }

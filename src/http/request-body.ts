@@ -41,6 +41,19 @@ export async function readBody(request: Request, limitBytes: number = MAX_BODY_B
   }
 }
 
+/** A body that cannot be used. `status` stands where HTTP has one of its own for it. */
+export interface UnreadBody {
+  readonly refusal: Refusal;
+  readonly status?: number;
+}
+
+/** The text of a body that says it is JSON (415 where it says something else). */
+export async function readJsonText(request: Request): Promise<Result<string, UnreadBody>> {
+  if (!describesJson(request.headers)) return err({ refusal: UNSUPPORTED_MEDIA_TYPE, status: 415 });
+  const text = await readBody(request);
+  return text.ok ? text : err({ refusal: text.error });
+}
+
 /**
  * Whether the headers speak of JSON that we can read: `application/json`, `application/<anything>+json`, or no type at all. A compressed
  * body is none: it could grow without bound while it is unpacked.
@@ -51,7 +64,7 @@ export function describesJson(headers: Headers): boolean {
   return (encoding === '' || encoding === 'identity') && (type === '' || /^application\/(?:[\w.!#$&^-]+\+)?json$/.test(type));
 }
 
-export const UNSUPPORTED_MEDIA_TYPE: Refusal = {
+const UNSUPPORTED_MEDIA_TYPE: Refusal = {
   kind: 'invalid',
   message: 'Send the request as Content-Type: application/json, without Content-Encoding',
   issues: [],

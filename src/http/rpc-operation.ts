@@ -2,21 +2,22 @@ import type { FoundOperation } from '../api/operations.ts';
 import { authenticate } from '../app/authenticate.ts';
 import { NOBODY } from '../app/authorize.ts';
 import { dispatchOperation } from '../app/dispatch.ts';
+import type { JsonObject } from '../core/json.ts';
 import type { Principal } from '../core/principal.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { ok, type Result } from '../core/result.ts';
-import type { RpcAnswer, RpcCall } from './rpc-call.ts';
+import type { Answer, Call } from './call.ts';
 
 /** One of our own operations, in any version. The caller is known, and has the role, before a parameter is looked at. */
-export async function callOperation(call: RpcCall, found: FoundOperation): Promise<Result<RpcAnswer, Refusal>> {
+export async function callOperation(call: Call, found: FoundOperation, params: JsonObject): Promise<Result<Answer, Refusal>> {
   const principal = await callerOf(call, found);
   if (!principal.ok) return principal;
   const context = { principal: principal.value, idempotencyKey: call.idempotencyKey };
-  const result = await dispatchOperation(found, call.request.params, context, call.edge.services);
+  const result = await dispatchOperation(found, params, context, call.edge.services);
   return result.ok ? ok({ kind: 'result', result: result.value }) : result;
 }
 
-async function callerOf({ headers, edge }: RpcCall, { operation, name }: FoundOperation): Promise<Result<Principal, Refusal>> {
+async function callerOf({ headers, edge }: Call, { operation, name }: FoundOperation): Promise<Result<Principal, Refusal>> {
   if (operation.role === 'public') return ok(NOBODY);
   return authenticate(headers.presented, edge.services, { cache: edge.principals, fresh: operation.freshKey === true, called: name });
 }

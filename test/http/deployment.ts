@@ -153,10 +153,10 @@ const noPlan: PlanPort = {
   heads: async () => null,
   retire: async () => null,
   setPush: async () => null,
-      pushes: async () => null,
-      deletePush: async () => null,
-      retryPush: async () => null,
-      wake: async () => {},
+  pushes: async () => null,
+  deletePush: async () => null,
+  retryPush: async () => null,
+  wake: async () => {},
   follow: async () => null,
 };
 

@@ -1,21 +1,17 @@
 import { DurableObject } from 'cloudflare:workers';
 import type {
-  AuditRow,
   AuditStore,
   BudgetRef,
   Budgets,
   HeadsQuery,
   OrgLog,
-  OutcomeRow,
   OutcomeStore,
   OutsideCommand,
   PlanDiff,
   PlanFeedItem,
   PlanHeads,
   PlanIndex,
-  PlanIndexRow,
   PlanRetirement,
-  PlanSpend,
   Projects,
   PushParts,
   RetireOrder,
@@ -24,8 +20,6 @@ import type { AuditKeys } from '../core/audit/ed25519.ts';
 import { signHead } from '../core/audit/head.ts';
 import type { Recall, RecallReply } from '../core/budget/protocol.ts';
 import type { JsonValue } from '../core/json.ts';
-import { spendRows } from '../core/ledger.ts';
-import { auditEntryOf } from '../core/plan/audit.ts';
 import { damagedLog, type LogDamage, type LogVerdict } from '../core/plan/chain.ts';
 import { checkpointsOf, type PlanCheckpoints } from '../core/plan/checkpoint.ts';
 import type { Command, CreateCommand, Traced } from '../core/plan/commands.ts';
@@ -34,10 +28,9 @@ import type { LogRow } from '../core/plan/events.ts';
 import { evolve } from '../core/plan/evolve.ts';
 import type { ExternalAnswers, ExternalCommand } from '../core/plan/external/commands.ts';
 import { nextTask } from '../core/plan/next-task.ts';
-import { type CallDecision, outcomeOf } from '../core/plan/outcomes.ts';
-import { type ActorRef, haltOf, type Plan, pendingApprovals } from '../core/plan/plan.ts';
+import type { CallDecision } from '../core/plan/outcomes.ts';
+import { type ActorRef, haltOf, type Plan } from '../core/plan/plan.ts';
 import { type PlanSnapshot, type PlanUpdate, snapshotOf, updateOf } from '../core/plan/snapshot.ts';
-import { taskStateOf } from '../core/plan/task-state.ts';
 import type { DecideContext, MoneyAbove } from '../core/plan/work.ts';
 import type { PushOrder, PushStatus } from '../core/push/push-config.ts';
 import type { Refusal } from '../core/refusal.ts';
@@ -49,6 +42,7 @@ import { HaltWatch, UNHEARD_PAUSE_MS, type WatchPorts } from './plan/halt-watch.
 import { HeadReporter } from './plan/head-reporter.ts';
 import { HeadStore } from './plan/head-store.ts';
 import { KeyMemory } from './plan/key-memory.ts';
+import { auditRowOf, indexRowOf, outcomeRowOf, spendOf } from './plan/outbox-rows.ts';
 import { PlanLeases } from './plan/plan-leases.ts';
 import { PlanStore } from './plan/plan-store.ts';
 import { PushDesk } from './plan/push-desk.ts';
@@ -720,64 +714,4 @@ function send(socket: WebSocket, item: PlanFeedItem): void {
   } catch {
     // The follower is gone; the platform reports its close.
   }
-}
-
-function auditRowOf(plan: Plan, row: LogRow): AuditRow | null {
-  const entry = auditEntryOf(row);
-  return entry === null
-    ? null
-    : {
-        org: plan.org,
-        planId: plan.id,
-        seq: entry.seq,
-        at: entry.timestamp,
-        eventType: entry.eventType,
-        guardName: entry.guardName,
-        result: entry.result,
-        reason: entry.reason,
-        actorKind: entry.actor.kind,
-        actorId: entry.actor.id,
-        context: entry.context,
-        hash: entry.hash,
-      };
-}
-
-function outcomeRowOf(plan: Plan, row: LogRow, decisionOf: (callId: string, beforeSeq: number) => CallDecision | null): OutcomeRow | null {
-  const outcome = outcomeOf(plan, row, decisionOf);
-  if (outcome === null) return null;
-  return {
-    ...outcome,
-    org: plan.org,
-    planId: plan.id,
-    actor: plan.action.actor,
-    action: plan.action.name,
-    project: plan.project?.name ?? null,
-  };
-}
-
-/** The spending that the index is told, and what it is known by. */
-function spendOf({ profile, policy, sessionId, ledger }: Plan): { readonly told: PlanSpend; readonly key: string } {
-  const told = { profile: policy.profileCapMicroUsd === null ? null : profile.name, rows: spendRows(ledger) };
-  return { told, key: JSON.stringify([sessionId, told]) };
-}
-
-export function indexRowOf(plan: Plan, wakeAt: string | null): PlanIndexRow {
-  return {
-    org: plan.org,
-    planId: plan.id,
-    sessionId: plan.sessionId,
-    actionName: plan.action.name,
-    project: plan.project?.name ?? null,
-    profile: plan.profile.name,
-    phase: plan.phase,
-    state: plan.state,
-    taskState: taskStateOf(plan),
-    createdBy: plan.requester.id,
-    createdAt: plan.createdAt,
-    updatedAt: plan.updatedAt,
-    statusAt: plan.statusAt,
-    seq: plan.seq,
-    wakeAt,
-    pendingApprovals: pendingApprovals(plan).length,
-  };
 }

@@ -252,6 +252,7 @@ describe.each(PROTOCOL_VERSIONS)('the %s codec', (version) => {
     ['credentials with a line break', 'Bearer', 'k1\r\nX-Evil: 1'],
     ['blank credentials', 'Bearer', '  '],
     ['empty credentials', 'Bearer', ''],
+    ['credentials that no header can carry', 'Bearer', 'schlüssel-\u{1f511}'],
   ])('refuses a push config with %s', (_what, scheme, credentials) => {
     const params =
       version === '1.0'

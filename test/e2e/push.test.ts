@@ -149,7 +149,7 @@ test('SIGKILL of the server loses nothing: each webhook gets all of it in order,
 
 test('what a receiver refuses for good is listed for people, and sent again when they ask', async () => {
   let isMended = false;
-  webhook.onArrival('refuses', () => (isMended ? 204 : 410));
+  webhook.onArrival('refuses', (nth) => (isMended ? 204 : nth === 1 ? 302 : 410));
   const { connection } = world.server;
   const client = await PEERS[0]?.connect(connection.url, connection.agent_key);
   const task = await client?.send({ text: 'start', start: { action: 'asks-once' }, webhook: { url: webhook.at('refuses'), id: 'w' } });
@@ -158,7 +158,8 @@ test('what a receiver refuses for good is listed for people, and sent again when
   await expect.poll(async () => (await configs())[0]?.status, PATIENT).toBe('stopped');
   expect(await configs()).toMatchObject([{ config_id: 'w', reason: 'gone', delivered: 0, last_error: 'HTTP 410' }]);
   expect(await world.agents(['push', 'list', planId])).toContain('gone');
-  expect(webhook.arrived('refuses')).toHaveLength(1);
+  expect(webhook.arrived('refuses')).toHaveLength(2);
+  expect(webhook.arrived('elsewhere'), 'a redirect is not followed').toEqual([]);
   isMended = true;
   await world.agents(['push', 'retry', planId, 'w']);
   await untilState('refuses', 'input-required');

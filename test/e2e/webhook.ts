@@ -14,7 +14,7 @@ export interface Notification {
 export interface Webhook {
   at(path: string): string;
   arrived(path: string): readonly Notification[];
-  /** Called with each arrival at a path before it is answered; a number is the status, nothing is 204. */
+  /** Called with each arrival at a path before it is answered; a number is the status, nothing is 204. A redirect leads to `elsewhere`. */
   onArrival(path: string, then: (nth: number, notification: Notification) => Promise<number | undefined> | number | undefined): void;
   close(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export async function startWebhook(): Promise<Webhook> {
       };
       at(path).push(notification);
       const answer = async () => (await answers.get(path)?.(at(path).length, notification)) ?? 204;
-      void answer().then((status) => response.writeHead(status).end());
+      void answer().then((status) => response.writeHead(status, { location: '/elsewhere' }).end());
     });
   });
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));

@@ -473,6 +473,7 @@ export abstract class PlanObjectBase<Env = unknown> extends DurableObject<Env> i
       this.abort = new AbortController();
     }
     this.publish(before, rows);
+    if (before !== null) this.push.follow(before);
     if (this.isWorking) this.push.kick();
     if (this.isWorking && this.nowMs() >= this.flushPausedUntilMs) void this.flush();
     return decided;

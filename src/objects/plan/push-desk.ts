@@ -1,5 +1,5 @@
 import type { Traced } from '../../core/plan/commands.ts';
-import type { ActorRef } from '../../core/plan/plan.ts';
+import type { ActorRef, Plan } from '../../core/plan/plan.ts';
 import { MAX_PUSH_CONFIGS, type PushOrder, type PushStatus } from '../../core/push/push-config.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { invalidField, notFound } from '../../core/refusal.ts';
@@ -26,6 +26,11 @@ export class PushDesk {
   /** When a delivery is due, with the log at this row; null: none is. */
   wakeAtMs(seq: number): number | null {
     return this.courier.wakeAtMs(seq);
+  }
+
+  /** Rows follow this state: whoever had been told everything up to it reads on from it, and not from the beginning of the log. */
+  follow(before: Plan): void {
+    for (const { state, reader } of this.book.all()) if (state.seq === before.seq) reader.startAt(before);
   }
 
   /** Begins the deliveries that are due, and waits for none. */
@@ -122,7 +127,8 @@ export class PushDesk {
       createdAt: config.createdAt,
       stopped,
       delivered,
-      waiting: reader.count(config.wire, state) + live.again.length,
+      // Whoever is told everything costs nothing to look at, however long the log is.
+      waiting: (state.seq === this.host.plan()?.seq ? 0 : reader.count(config.wire, state)) + live.again.length,
       tries,
       nextTryAt: stopped === null && tries > 0 ? new Date(state.nextAtMs).toISOString() : null,
       lastError,

@@ -55,6 +55,9 @@ export interface CardSkill {
 /** JSON-RPC in both versions; 1.0 first, since clients take the first entry that they can speak. */
 export const JSON_RPC_INTERFACE: CardInterface = { binding: 'JSONRPC', path: '/a2a', versions: ['1.0', '0.3'] };
 
+/** HTTP+JSON in both versions: 1.0 at the origin, 0.3 under `/v1`, which its clients write behind the address themselves. */
+export const REST_INTERFACE: CardInterface = { binding: 'HTTP+JSON', path: '', versions: ['1.0', '0.3'] };
+
 /** What every deployment can do; listed when no action is public, since the list may not be empty. */
 export const GENERAL_SKILL: CardSkill = {
   id: 'plan-lifecycle',
@@ -68,7 +71,7 @@ const DEFAULT_MODES = ['text/plain', 'application/json'] as const;
 
 /** The card as `hybrid` (no `A2A-Version` header, or 0.3) or as pure `1.0` (header `A2A-Version: 1.0`). */
 export function buildCard(input: CardInput, shape: 'hybrid' | '1.0'): JsonObject {
-  const interfaces = input.interfaces ?? [JSON_RPC_INTERFACE];
+  const interfaces = input.interfaces ?? [JSON_RPC_INTERFACE, REST_INTERFACE];
   const hybrid = shape === 'hybrid';
   return wire({
     name: ascii(input.name),

@@ -8,6 +8,8 @@ import type { Operation, OperationParams, OperationResults, UnaryOperation } fro
 import { DECODERS as DECODERS_03 } from './v0_3/decode.ts';
 import * as encode03 from './v0_3/encode.ts';
 import { METHODS as METHODS_03 } from './v0_3/names.ts';
+import { DECODERS as REST_DECODERS_03 } from './v0_3/rest-decode.ts';
+import * as encodeRest03 from './v0_3/rest-encode.ts';
 import { DECODERS as DECODERS_10 } from './v1_0/decode.ts';
 import * as encode10 from './v1_0/encode.ts';
 import { METHODS as METHODS_10 } from './v1_0/names.ts';
@@ -23,9 +25,9 @@ export interface Codec {
   operationOf(method: string): Operation | null;
   /** Neutral parameters, or an `invalid` refusal that names the fields. Never throws. */
   decodeParams<O extends Operation>(operation: O, params: unknown, options?: DecodeOptions): Result<OperationParams[O], Refusal>;
-  /** The `result` member of a JSON-RPC response. */
+  /** The `result` member of a JSON-RPC response; over HTTP+JSON the whole body. */
   encodeResult<O extends UnaryOperation>(operation: O, value: OperationResults[O]): JsonValue;
-  /** The `result` member of one response of a stream. */
+  /** The same for one event of a stream. */
   encodeEvent(event: StreamEvent): JsonObject;
   /** The refusal with the codes and the `data` shape of this version's standard methods. */
   encodeError(refusal: Refusal): ProtocolError;
@@ -97,8 +99,18 @@ function createCodec(
   };
 }
 
-/** Every served version's codec. */
+/** Over HTTP+JSON paths say what is called (rest-routes.ts). */
+const NO_METHODS: ReadonlyMap<string, Operation> = new Map();
+
+/** Every served version's codec over JSON-RPC. */
 export const CODECS: Readonly<Record<ProtocolVersion, Codec>> = {
   '1.0': createCodec('1.0', METHODS_10, DECODERS_10, encode10.ENCODERS, encode10.encodeEvent),
   '0.3': createCodec('0.3', METHODS_03, DECODERS_03, encode03.ENCODERS, encode03.encodeEvent),
+};
+
+/** The same over HTTP+JSON. What the two bindings of a version say differently is only here. */
+export const REST_CODECS: Readonly<Record<ProtocolVersion, Codec>> = {
+  // An empty body is no JSON, and clients parse the answer to a deletion.
+  '1.0': createCodec('1.0', NO_METHODS, DECODERS_10, { ...encode10.ENCODERS, pushDelete: () => ({}) }, encode10.encodeEvent),
+  '0.3': createCodec('0.3', NO_METHODS, REST_DECODERS_03, encodeRest03.ENCODERS, encodeRest03.encodeEvent),
 };

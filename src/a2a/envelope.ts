@@ -1,7 +1,8 @@
-import { exceedsDepth, type JsonObject, type JsonValue, MAX_JSON_DEPTH } from '../core/json.ts';
-import { invalidField, type Refusal } from '../core/refusal.ts';
+import type { JsonObject, JsonValue } from '../core/json.ts';
+import type { Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import type { ProtocolError } from './errors.ts';
+import { paramsObject, parseJson } from './params-object.ts';
 
 /**
  * The JSON-RPC 2.0 envelope, strictly, with the decisions of the contract (sections 2 and 13) and of design section 9.
@@ -31,7 +32,7 @@ export interface EnvelopeFailure {
  */
 export function parseEnvelope(bodyText: string, newId: () => string): Result<RpcRequest, EnvelopeFailure> {
   const body = parseJson(bodyText);
-  if (!body.ok) return err({ id: null, error: requestRefusal('PARSE_ERROR', 'The body is not JSON') });
+  if (!body.ok) return err({ id: null, error: body.error });
   if (Array.isArray(body.value)) return invalidRequest(null, 'Batch requests are not supported: send one request object');
   if (typeof body.value !== 'object' || body.value === null) return invalidRequest(null, 'The body must be one JSON-RPC request object');
   const request = body.value as Readonly<Record<string, unknown>>;
@@ -41,14 +42,8 @@ export function parseEnvelope(bodyText: string, newId: () => string): Result<Rpc
   if (request['jsonrpc'] !== '2.0') return invalidRequest(id, `jsonrpc must be '2.0'`, 'jsonrpc');
   const method = request['method'];
   if (typeof method !== 'string' || method.trim() === '') return invalidRequest(id, 'method must be a text that is not blank', 'method');
-  const params = request['params'] ?? {};
-  if (typeof params !== 'object' || Array.isArray(params)) {
-    return err({ id, error: invalidField('params', 'must be an object', { reason: 'INVALID_PARAMS' }) });
-  }
-  if (exceedsDepth(params)) {
-    return err({ id, error: invalidField('params', `must not nest deeper than ${MAX_JSON_DEPTH} levels`, { reason: 'INVALID_PARAMS' }) });
-  }
-  return ok({ id, method, params: params as JsonObject });
+  const params = paramsObject(request['params'] ?? {}, 'params');
+  return params.ok ? ok({ id, method, params: params.value }) : err({ id, error: params.error });
 }
 
 export interface RpcSuccess {
@@ -73,14 +68,6 @@ export function errorResponse(id: RpcId, { code, message, data }: ProtocolError)
   return { jsonrpc: '2.0', id, error: { code, message, data } };
 }
 
-function parseJson(text: string): Result<unknown, null> {
-  try {
-    return ok(JSON.parse(text));
-  } catch {
-    return err(null);
-  }
-}
-
 /** The id to answer with; undefined for what is no id: objects, lists, booleans, fractions, and integers that a double cannot hold. */
 function idOf(id: unknown, newId: () => string): RpcId | undefined {
   if (id === undefined || id === '') return newId();
@@ -89,9 +76,6 @@ function idOf(id: unknown, newId: () => string): RpcId | undefined {
 }
 
 function invalidRequest(id: RpcId, message: string, field?: string) {
-  return err({ id, error: requestRefusal('INVALID_REQUEST', message, field) });
-}
-
-function requestRefusal(reason: 'PARSE_ERROR' | 'INVALID_REQUEST', message: string, field?: string): Refusal {
-  return { kind: 'invalid', message, issues: field === undefined ? [] : [{ field, message }], details: { reason } };
+  const issues = field === undefined ? [] : [{ field, message }];
+  return err({ id, error: { kind: 'invalid' as const, message, issues, details: { reason: 'INVALID_REQUEST' } } });
 }

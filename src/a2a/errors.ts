@@ -119,7 +119,8 @@ const CAUSES: ReadonlyMap<Refusal['kind'], string> = new Map<Refusal['kind'], st
 /** Entities that are a task, or belong to one, on the standard methods; another one that is unknown is a wrong parameter there. */
 const TASK_ENTITIES: ReadonlySet<string> = new Set(['task', 'plan', 'push_config']);
 
-function standardReason(refusal: Refusal): A2aReason {
+/** The reason that the standard methods give for a refusal. */
+export function standardReason(refusal: Refusal): A2aReason {
   const own = ownReason(refusal);
   switch (refusal.kind) {
     case 'invalid':

@@ -3,12 +3,14 @@ import { createPrincipalCache } from '../app/principal-cache.ts';
 import type { Services } from '../app/services.ts';
 import { answerCard, CARD_PATHS } from './card.ts';
 import { crossOrigin } from './cross-origin.ts';
+import type { Edge } from './edge.ts';
 import { STREAM_TIMING, type StreamTiming } from './event-stream.ts';
 import { failureOf, type Report, reportToConsole } from './failure.ts';
 import { answerHome } from './home-page.ts';
 import { answerJwks, JWKS_PATHS } from './jwks.ts';
 import { createModificationTimes } from './modification-times.ts';
 import { answerOpenRpc, OPEN_RPC_PATH } from './open-rpc.ts';
+import { answerRest, findRest, isRestPath, refuseRest } from './rest.ts';
 import { answerRpc } from './rpc.ts';
 import { securityHeaders } from './security-headers.ts';
 
@@ -40,10 +42,10 @@ export function createApp<E extends object>(services: (env: E) => Services, opti
   });
   app.use(securityHeaders);
   for (const path of [...CARD_PATHS, OPEN_RPC_PATH, ...JWKS_PATHS, '/health', ...RPC_PATHS]) app.use(path, crossOrigin);
+  app.use((context, next) => (isRestPath(new URL(context.req.raw.url).pathname) ? crossOrigin(context, next) : next()));
 
-  for (const path of RPC_PATHS) {
-    app.post(path, (context) => answerRpc(context.req.raw, { services: services(context.env), principals, report, streamTiming }));
-  }
+  const edgeOf = (env: E): Edge => ({ services: services(env), principals, report, streamTiming });
+  for (const path of RPC_PATHS) app.post(path, (context) => answerRpc(context.req.raw, edgeOf(context.env)));
   for (const path of CARD_PATHS) app.get(path, (context) => answerCard(context.req.raw, services(context.env), times));
   app.get(OPEN_RPC_PATH, (context) => answerOpenRpc(context.req.raw, services(context.env)));
   for (const path of JWKS_PATHS) app.get(path, (context) => answerJwks(context.req.raw, path, services(context.env)));
@@ -54,8 +56,22 @@ export function createApp<E extends object>(services: (env: E) => Services, opti
   app.all('/', methodNotAllowed('GET, HEAD, POST, OPTIONS'));
   for (const path of ['/a2a', '/a2a/']) app.all(path, methodNotAllowed('POST, OPTIONS'));
 
+  // The router takes a colon in a pattern for a parameter: these paths, whose verbs stand behind one, have a table of their own.
+  app.all('*', (context) => {
+    const { raw } = context.req;
+    const edge = edgeOf(context.env);
+    const found = findRest(raw, edge);
+    if (found === null) return context.notFound();
+    if (found.kind === 'other_method') return methodNotAllowed(found.allow)(context);
+    return found.kind === 'refused' ? refuseRest(raw, found.headers, found.refusal) : answerRest(raw, found, edge, times);
+  });
+
   app.notFound((context) =>
-    plainError(context, 404, 'Nothing is here. JSON-RPC is at /a2a, the Agent Card at /.well-known/agent-card.json'),
+    plainError(
+      context,
+      404,
+      'Nothing is here. JSON-RPC is at /a2a, HTTP+JSON at /message:send, the Agent Card at /.well-known/agent-card.json',
+    ),
   );
   app.onError((error, context) => {
     const called = `${context.req.method} ${context.req.path}`;

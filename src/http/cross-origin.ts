@@ -6,7 +6,7 @@ import { cors } from 'hono/cors';
  */
 export const crossOrigin = cors({
   origin: '*',
-  allowMethods: ['GET', 'POST', 'OPTIONS'],
+  allowMethods: ['GET', 'POST', 'DELETE', 'OPTIONS'],
   allowHeaders: [
     'content-type',
     'authorization',
@@ -17,6 +17,6 @@ export const crossOrigin = cors({
     'idempotency-key',
     'last-event-id',
   ],
-  exposeHeaders: ['a2a-extensions', 'x-a2a-extensions', 'etag', 'last-modified', 'retry-after', 'www-authenticate'],
+  exposeHeaders: ['a2a-extensions', 'x-a2a-extensions', 'etag', 'last-modified', 'retry-after', 'www-authenticate', 'link'],
   maxAge: 86_400,
 });

@@ -34,6 +34,8 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
     expect(read.supportedInterfaces.map(({ protocolBinding, protocolVersion }) => [protocolBinding, protocolVersion])).toEqual([
       ['JSONRPC', '1.0'],
       ['JSONRPC', '0.3'],
+      ['HTTP+JSON', '1.0'],
+      ['HTTP+JSON', '0.3'],
     ]);
     expect(read.capabilities?.extensions.map(({ uri }) => uri)).toEqual(['urn:cleveragents:extensions:v1']);
     expect(read.securitySchemes['bearerAuth']?.scheme).toMatchObject({ $case: 'httpAuthSecurityScheme', value: { scheme: 'bearer' } });
@@ -57,6 +59,8 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
       supportedInterfaces: [
         { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
         { url: 'https://agents.example.com/a2a', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+        { url: 'https://agents.example.com', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+        { url: 'https://agents.example.com', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' },
       ],
       securityRequirements: [{ schemes: { bearerAuth: {} } }, { schemes: { apiKeyAuth: {} } }],
       securitySchemes: { bearerAuth: { httpAuthSecurityScheme: { scheme: 'bearer' } } },
@@ -130,7 +134,7 @@ describe.each(['hybrid', '1.0'] as const)('the %s card', (shape) => {
     ]);
   });
 
-  test('lists REST where it exists, with its tenant', () => {
+  test('lists an interface with its tenant', () => {
     const rest = { binding: 'HTTP+JSON', path: '', versions: ['1.0', '0.3'], tenant: 'acme' } as const;
     const both = buildCard({ ...input, baseUrl: 'https://agents.example.com/', interfaces: [JSON_RPC_INTERFACE, rest] }, shape);
     expect((both['supportedInterfaces'] as unknown[]).slice(2)).toEqual([
@@ -158,7 +162,10 @@ describe('the two cards', () => {
       protocolVersion: '0.3.0',
       url: 'https://agents.example.com/a2a',
       preferredTransport: 'JSONRPC',
-      additionalInterfaces: [{ url: 'https://agents.example.com/a2a', transport: 'JSONRPC' }],
+      additionalInterfaces: [
+        { url: 'https://agents.example.com/a2a', transport: 'JSONRPC' },
+        { url: 'https://agents.example.com', transport: 'HTTP+JSON' },
+      ],
       supportsAuthenticatedExtendedCard: true,
       security: [{ bearerAuth: [] }, { apiKeyAuth: [] }],
       securitySchemes: {

@@ -151,3 +151,74 @@ function strictV03() {
 }
 
 export const STRICT_WIRE = { '1.0': strictV1(), '0.3': strictV03() } as const;
+
+/** 0.3 over HTTP+JSON: the objects of its proto. */
+function strictRestV03() {
+  const mimeType = z.string().min(1).optional();
+  const part = z.union([
+    z.strictObject({ text: z.string() }),
+    z.strictObject({
+      file: z.union([z.strictObject({ fileWithBytes: base64, mimeType }), z.strictObject({ fileWithUri: z.string(), mimeType })]),
+    }),
+    z.strictObject({ data: z.strictObject({ data: z.record(z.string(), z.unknown()) }) }),
+  ]);
+  const parts = z.array(part).min(1);
+  const message = z.strictObject({
+    messageId: z.string().min(1),
+    contextId: z.string().optional(),
+    taskId: z.string().optional(),
+    role: z.enum(['ROLE_USER', 'ROLE_AGENT']),
+    content: parts,
+    metadata,
+    extensions: texts,
+  });
+  const artifact = z.strictObject({
+    artifactId: z.string().min(1),
+    name: z.string().optional(),
+    description: z.string().optional(),
+    parts,
+    metadata,
+    extensions: texts,
+  });
+  const state = z.enum([
+    'TASK_STATE_SUBMITTED',
+    'TASK_STATE_WORKING',
+    'TASK_STATE_COMPLETED',
+    'TASK_STATE_FAILED',
+    'TASK_STATE_CANCELLED',
+    'TASK_STATE_INPUT_REQUIRED',
+    'TASK_STATE_REJECTED',
+    'TASK_STATE_AUTH_REQUIRED',
+  ]);
+  const status = z.strictObject({ state, message: message.optional(), timestamp: instant.optional() });
+  const task = z.strictObject({
+    id: z.string().min(1),
+    contextId: z.string().min(1),
+    status,
+    artifacts: z.array(artifact).optional(),
+    history: z.array(message).optional(),
+    metadata,
+  });
+  const ids = { taskId: z.string().min(1), contextId: z.string().min(1) };
+  const yes = z.literal(true).optional();
+  const sendResult = z.union([z.strictObject({ task }), z.strictObject({ message })]);
+  const event = z.union([
+    z.strictObject({ task }),
+    z.strictObject({ message }),
+    z.strictObject({ statusUpdate: z.strictObject({ ...ids, status, final: yes, metadata }) }),
+    z.strictObject({ artifactUpdate: z.strictObject({ ...ids, artifact, append: yes, lastChunk: yes, metadata }) }),
+  ]);
+  const pushConfig = z.strictObject({
+    name: z.string().regex(/^tasks\/[^/]+\/pushNotificationConfigs\/[^/]+$/),
+    pushNotificationConfig: z.strictObject({
+      id: z.string().min(1),
+      url: z.string().min(1),
+      token: z.string().optional(),
+      authentication: z.strictObject({ schemes: z.array(z.string().min(1)).min(1), credentials: z.string().optional() }).optional(),
+    }),
+  });
+  const pushList = z.strictObject({ configs: z.array(pushConfig), nextPageToken: z.string().min(1).optional() });
+  return { task, sendResult, event, page: z.array(task), pushConfig, pushList };
+}
+
+export const STRICT_REST_03 = strictRestV03();

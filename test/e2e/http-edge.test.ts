@@ -59,7 +59,7 @@ describe('each interface of the card', () => {
       protocolVersion: string;
       supportedInterfaces: { url: string; protocolBinding: string; protocolVersion: string }[];
     };
-    expect(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion)).toEqual(['1.0', '0.3']);
+    expect(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion)).toEqual(['1.0', '0.3', '1.0', '0.3']);
     const [current, earlier] = card.supportedInterfaces;
     const v1 = await rpc(
       current?.url ?? '',

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { JsonValue } from '../../core/json.ts';
 import type { DecoderTable } from '../decoder.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type Message, type Part, type PushConfigInput } from '../model.ts';
+import { ROLE_SPELLINGS } from '../proto-names.ts';
 import {
   authScheme,
   base64Text,
@@ -19,7 +20,7 @@ import {
   timestampText,
   wireObject,
 } from '../wire-schema.ts';
-import { ROLE_SPELLINGS, STATE_SPELLINGS } from './names.ts';
+import { STATE_SPELLINGS } from './names.ts';
 
 /**
  * Parameters of A2A 1.0: ProtoJSON of the proto (specification sections 5.5 to 5.7). Both spellings of names, enum numbers, integers

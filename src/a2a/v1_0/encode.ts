@@ -2,7 +2,8 @@ import type { JsonObject, JsonValue } from '../../core/json.ts';
 import type { EncoderTable, EventEncoder } from '../decoder.ts';
 import { listOrAbsent, timestamp, wire } from '../emit.ts';
 import type { Artifact, Message, Part, PushConfig, SendResult, StreamEvent, Task, TaskStatus } from '../model.ts';
-import { ROLE_NAMES, STATE_NAMES } from './names.ts';
+import { ROLE_NAMES } from '../proto-names.ts';
+import { STATE_NAMES } from './names.ts';
 
 /** Results and events of A2A 1.0 as exact ProtoJSON: camelCase, enums by name, no null, nothing that the proto does not name. */
 

@@ -7,7 +7,14 @@ import {
   type Task as TaskV1,
   type TaskPushNotificationConfig as WebhookV1,
 } from '@a2a-js/sdk';
-import { type Client, ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import {
+  type Client,
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
 import type { Part as PartV03, TaskPushNotificationConfig as WebhookV03 } from 'a2a-sdk-0.3';
 import {
   ClientFactoryOptions as ClientFactoryOptionsV03,
@@ -15,10 +22,12 @@ import {
   type Client as ClientV03,
   DefaultAgentCardResolver as DefaultAgentCardResolverV03,
   JsonRpcTransportFactory as JsonRpcTransportFactoryV03,
+  RestTransportFactory as RestTransportFactoryV03,
 } from 'a2a-sdk-0.3/client';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import type { ProtocolVersion } from '../../src/a2a/version.ts';
 import type { JsonObject } from '../../src/core/json.ts';
+import { restWireLog } from './rest-wire-log.ts';
 import { type WireLog, wireLog } from './wire-log.ts';
 
 /** What a test says. */
@@ -66,6 +75,10 @@ export interface PeerClient {
   subscribe(taskId: string): AsyncGenerator<Shown>;
   get(taskId: string): Promise<Shown>;
   cancel(taskId: string): Promise<Shown>;
+  /** The tasks of a context; null where the client has no such operation. */
+  readonly list: ((contextId: string) => Promise<readonly Shown[]>) | null;
+  /** What the card says that the client gets for its key. */
+  card(): Promise<{ readonly name: string; readonly skills: readonly { readonly id: string }[] }>;
   readonly webhooks: {
     create(taskId: string, config: WebhookConfig): Promise<WebhookConfig>;
     get(taskId: string, id: string): Promise<WebhookConfig>;
@@ -86,16 +99,26 @@ export const PEERS: readonly Peer[] = [
   { name: '@a2a-js/sdk 0.3.14', version: '0.3', connect: connectV03 },
 ];
 
+/** The same clients over HTTP+JSON. */
+export const REST_PEERS: readonly Peer[] = [
+  { name: '@a2a-js/sdk 1.3.0 over HTTP+JSON', version: '1.0', connect: (url, key) => connectV1(url, key, 'HTTP+JSON') },
+  { name: '@a2a-js/sdk 0.3.14 over HTTP+JSON', version: '0.3', connect: (url, key) => connectV03(url, key, 'HTTP+JSON') },
+];
+
+type Binding = 'JSONRPC' | 'HTTP+JSON';
+
 const metadataOf = ({ start }: Outgoing): JsonObject | undefined => (start === undefined ? undefined : { [EXTENSION_URI]: start });
 
 const planOf = (metadata: Readonly<Record<string, unknown>> | undefined): JsonObject => (metadata?.[EXTENSION_URI] ?? {}) as JsonObject;
 
-async function connectV1(url: string, key: string): Promise<PeerClient> {
-  const wire = wireLog('1.0', key);
+async function connectV1(url: string, key: string, binding: Binding = 'JSONRPC'): Promise<PeerClient> {
+  const isRest = binding === 'HTTP+JSON';
+  const wire = isRest ? restWireLog('1.0', key) : wireLog('1.0', key);
   const { fetch: fetchImpl } = wire;
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    transports: [isRest ? new RestTransportFactory({ fetchImpl }) : new JsonRpcTransportFactory({ fetchImpl })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+    preferredTransports: [binding],
   });
   const client = await new ClientFactory(options).createFromUrl(url);
   const request = (message: Outgoing) => ({
@@ -133,7 +156,21 @@ async function connectV1(url: string, key: string): Promise<PeerClient> {
       for await (const event of client.resubscribeTask({ tenant: '', id })) yield eventV1(event);
     },
     get: async (id) => taskV1(await client.getTask({ tenant: '', id })),
+    list: async (contextId) => {
+      const { tasks } = await client.listTasks({
+        tenant: '',
+        contextId,
+        status: TaskState.TASK_STATE_UNSPECIFIED,
+        pageSize: undefined,
+        pageToken: '',
+        historyLength: undefined,
+        statusTimestampAfter: undefined,
+        includeArtifacts: true,
+      });
+      return tasks.map(taskV1);
+    },
     cancel: async (id) => taskV1(await client.cancelTask({ tenant: '', id, metadata: undefined })),
+    card: () => client.getAgentCard(),
     webhooks: {
       create: async (taskId, config) => webhookOfV1(await client.createTaskPushNotificationConfig(webhookV1(taskId, config))),
       get: async (taskId, id) => webhookOfV1(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
@@ -222,12 +259,14 @@ function contentsV1(parts: readonly PartV1[]): Pick<Shown, 'text' | 'data'> {
   return { text, data: parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as JsonObject] : [])) };
 }
 
-async function connectV03(url: string, key: string): Promise<PeerClient> {
-  const wire = wireLog('0.3', key);
+async function connectV03(url: string, key: string, binding: Binding = 'JSONRPC'): Promise<PeerClient> {
+  const isRest = binding === 'HTTP+JSON';
+  const wire = isRest ? restWireLog('0.3', key) : wireLog('0.3', key);
   const { fetch: fetchImpl } = wire;
   const options = ClientFactoryOptionsV03.createFrom(ClientFactoryOptionsV03.default, {
-    transports: [new JsonRpcTransportFactoryV03({ fetchImpl })],
+    transports: [isRest ? new RestTransportFactoryV03({ fetchImpl }) : new JsonRpcTransportFactoryV03({ fetchImpl })],
     cardResolver: new DefaultAgentCardResolverV03({ fetchImpl }),
+    preferredTransports: [binding],
   });
   const client = await new ClientFactoryV03(options).createFromUrl(url);
   const request = (message: Outgoing) => {
@@ -261,7 +300,9 @@ async function connectV03(url: string, key: string): Promise<PeerClient> {
       for await (const event of client.resubscribeTask({ id })) yield anyV03(event);
     },
     get: async (id) => anyV03(await client.getTask({ id })),
+    list: null,
     cancel: async (id) => anyV03(await client.cancelTask({ id })),
+    card: () => client.getAgentCard(),
     webhooks: {
       create: async (taskId, config) =>
         webhookOfV03(await client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: webhookV03(config) })),

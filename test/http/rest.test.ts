@@ -1,4 +1,5 @@
 /** The HTTP+JSON binding at the edge, over plans in memory that nothing drives on: routes, parameters, media types, errors, tenants. */
+import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { EXTENSION_URI } from '../../src/a2a/extension.ts';
 import { formatApiKey, hashSecret } from '../../src/core/api-key.ts';
@@ -543,6 +544,69 @@ describe('HTTP', () => {
     for (const path of ['/_cleveragents/plan/list', '/_cleveragents/plan/use', '/acme/_cleveragents/plan/list']) {
       expect((await v1(`POST ${path}`, { body: {} })).status).toBe(404);
     }
+  });
+
+  test('no path, query, header or body makes an answer that is not JSON, or our fault', async () => {
+    const { id } = await sendV1();
+    const piece = fc.oneof(
+      fc.constantFrom(
+        'tasks',
+        'message:send',
+        'message:stream',
+        'v1',
+        'acme',
+        'pushNotificationConfigs',
+        `${id}:cancel`,
+        id,
+        `${id}:subscribe`,
+      ),
+      fc.string({ unit: 'binary', maxLength: 12 }).map((text) => encodeURIComponent(text.toWellFormed())),
+      fc.constantFrom('%', '%00', '%2F', ':', '::cancel', '__proto__', 'constructor', '%ff:cancel'),
+    );
+    const query = fc.array(
+      fc.tuple(
+        fc.constantFrom('pageSize', 'status', 'historyLength', 'tenant', 'pageToken', '__proto__', 'id'),
+        fc.string({ maxLength: 8 }),
+      ),
+      { maxLength: 3 },
+    );
+    const body = fc.oneof(
+      fc.json({ maxDepth: 3 }),
+      fc.string({ maxLength: 20 }),
+      fc.json().map((value) => `{"message":${value}}`),
+    );
+    const method = fc.constantFrom('GET', 'POST', 'DELETE', 'HEAD', 'PUT');
+    const headers = fc.constantFrom<Readonly<Record<string, string>>>(
+      V1,
+      {},
+      { 'a2a-version': 'x' },
+      { ...V1, accept: 'application/a2a+json' },
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        method,
+        fc.array(piece, { minLength: 1, maxLength: 4 }),
+        query,
+        body,
+        headers,
+        async (verb, path, asked, sent, more) => {
+          const init = verb === 'GET' || verb === 'HEAD' ? {} : { body: sent };
+          const url = `http://agents.example/${path.join('/')}?${new URLSearchParams(asked)}`;
+          const response = await app.request(url, {
+            method: verb,
+            headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more },
+            ...init,
+          });
+          const text = await response.text();
+          expect(response.status, text).toBeLessThan(500);
+          // Dots can lead to the page at the root.
+          const isPage = new URL(url).pathname === '/';
+          if (text !== '' && !isPage && response.headers.get('content-type') !== 'text/event-stream') JSON.parse(text);
+        },
+      ),
+      { numRuns: 400 },
+    );
+    expect(log).toEqual([]);
   });
 
   test('a bug of ours is told as an incident and nothing else', async () => {

@@ -1,4 +1,7 @@
 /** The official SDK clients over HTTP+JSON do everything that there is to do, and what they did looks the same over JSON-RPC. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PEERS, type PeerClient, REST_PEERS, type Shown } from './peers.ts';
 import { type ActionDocument, PATIENT, startWorld, type World } from './world.ts';
@@ -135,6 +138,15 @@ test('a stream is resumed after the event that was seen last', async () => {
   expect(all.length).toBeGreaterThan(1);
   const [first = 0] = all;
   expect(await idsAfter(String(first))).toEqual(all.filter((id) => id > first));
+});
+
+test('the example of the README works as it stands', async () => {
+  const { url, key } = world.server.connection;
+  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+  const example = /^curl -s "http:\/\/127\.0\.0\.1:8787\/tasks\?.*\n.*$/m.exec(readme)?.[0] ?? '';
+  const command = example.replace('http://127.0.0.1:8787', url);
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { env: { ...process.env, KEY: key } });
+  expect(JSON.parse(stdout)).toMatchObject({ pageSize: 5, tasks: expect.any(Array), totalSize: expect.any(Number) });
 });
 
 const isA =

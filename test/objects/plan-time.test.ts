@@ -100,11 +100,11 @@ describe('time and a plan that waits', () => {
   it('the wall clock counts while the plan works and stands still while a human thinks, over several waits', async () => {
     const person = await newOrg();
     const steps = [
-      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 200 } } },
+      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 700 } } },
       { ask: 'First?' },
-      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 200 } } },
+      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 700 } } },
       { ask: 'Second?' },
-      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 200 } } },
+      { call: { tool: 'test/deaf', arguments: { label: person.org, ms: 700 } } },
       { call: { tool: 'test/counter', arguments: { label: person.org } } },
     ];
     const planId = await startSteps(person, steps, { guardrails: { max_wall_clock_seconds: 60 } });

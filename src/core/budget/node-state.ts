@@ -26,8 +26,8 @@ export interface NodeState {
   readonly dry: ReadonlyMap<AccountKey, number>;
   /** The parent has been told that nothing is left: what is freed goes up at once. Set after a load, since that may have been said before. */
   readonly watched: boolean;
-  /** What the parent has acknowledged of the charges of a day. */
-  readonly heard: ReadonlyMap<Day, Spent>;
+  /** What the parent has acknowledged of a day: what was returned and what was charged. */
+  readonly heard: ReadonlyMap<Day, Spent & { readonly r: number }>;
   /** What the parent was told last of the charges of a day, and when; heard or not. */
   readonly told: { readonly day: Day; readonly s: number; readonly atMs: number };
   readonly service: Service | null;

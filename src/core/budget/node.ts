@@ -193,9 +193,9 @@ export function closeAcknowledged(state: NodeState, close: Close, nowMs: number)
 /** The parent has acknowledged `freed`. */
 export function freedAcknowledged(state: NodeState, freed: Freed, nowMs: number): NodeStep {
   const draft = beginDraft(state, nowMs);
-  const { day, s, v } = freed;
-  const before = draft.heard.get(day) ?? { s: 0, v: 0 };
-  draft.heard = withEntry(draft.heard, day, { day, s: Math.max(s, before.s), v: Math.max(v, before.v) });
+  const { day, r, s, v } = freed;
+  const before = draft.heard.get(day) ?? { r: 0, s: 0, v: 0 };
+  draft.heard = withEntry(draft.heard, day, { day, r: Math.max(r, before.r), s: Math.max(s, before.s), v: Math.max(v, before.v) });
   return finishDraft(draft);
 }
 
@@ -206,7 +206,7 @@ export function sweepNode(state: NodeState, nowMs: number): NodeStep {
     const { phase } = leaseOf(draft, day);
     if (phase === 'closing') draft.outputs.push({ kind: 'close', close: { day, ...chargedOn(draft, day) } });
     else if (phase === 'closed' && isForgotten(day, nowMs)) dropLease(draft, day);
-    else if (phase === 'open' && (isUnheard(draft, day) || isUntold(draft, day))) pushFreed(draft, day);
+    else if (phase === 'open' && isOwed(draft, day)) pushFreed(draft, day);
   }
   // A holder that never learned of a grant cannot return it: on a day that is over it is asked, which makes it close.
   const today = dayOf(nowMs);
@@ -231,7 +231,7 @@ export function patienceEndsMs(state: NodeState): number | null {
 export function nextSweepMs(state: NodeState, nowMs: number): number | null {
   const isOwing = daysOf(state).some((day) => {
     const { phase } = leaseOf(state, day);
-    return phase === 'closing' || (phase === 'open' && (isUnheard(state, day) || isUntold(state, day)));
+    return phase === 'closing' || (phase === 'open' && isOwed(state, day));
   });
   const today = dayOf(nowMs);
   const isUncovered = CAP_WINDOWS.some(
@@ -318,6 +318,11 @@ function rest(draft: Draft): void {
     if (day >= today || openDays.has(day) || isWaitedFor(day) || isForgotten(day, draft.nowMs)) continue;
     if (leaseOf(draft, day).phase === 'open') closeLease(draft, day);
   }
+}
+
+/** Whether a message about a day may have been lost: until it is told again, the parent counts as leased what was returned or charged. */
+function isOwed(state: NodeState, day: Day): boolean {
+  return isUnheard(state, day) || isUntold(state, day) || leaseOf(state, day).r > (state.heard.get(day)?.r ?? 0);
 }
 
 /** Whether the parent may know less of the charges of a day than there is to know. */

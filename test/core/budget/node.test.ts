@@ -520,6 +520,21 @@ describe('a session', () => {
     expect(session.sent('freed')).toEqual([]);
   });
 
+  it('says again what it gave back, until it is heard', () => {
+    const session = leasedSession(40);
+    session.freed('p1', 30, 10);
+    const freed = { kind: 'freed', freed: { day: TODAY, r: 30, s: 10, v: 0 } };
+    expect(session.out).toContainEqual(freed);
+    // Its org has heard of the charge by another way, and not of the rest.
+    session.acknowledgeFreed(0, 10, 0);
+    expect(nextSweepMs(session.state, session.nowMs)).toBe(session.nowMs + REPEAT_MS);
+    session.sweep();
+    expect(session.out).toEqual([freed]);
+    session.acknowledgeFreed(30, 10, 0);
+    session.sweep();
+    expect(session.out).toEqual([]);
+  });
+
   it('takes itself for watched after a crash, since it may have been', () => {
     const session = leasedSession(40);
     session.crash();

@@ -113,6 +113,10 @@ const ROWS: readonly Row[] = [
       'message/send 0.3': NOT_MADE,
       'message/stream 1.0': NOT_MADE,
       'message/stream 0.3': NOT_MADE,
+      'POST /message:send 1.0': NOT_MADE,
+      'POST /v1/message:send 0.3': NOT_MADE,
+      'POST /message:stream 1.0': NOT_MADE,
+      'POST /v1/message:stream 0.3': NOT_MADE,
       'a replay under an Idempotency-Key': NOT_MADE,
       'plan/use': NOT_MADE,
       'guard/authorize': 'an executor outside keeps its own files',
@@ -298,10 +302,14 @@ class Cell {
 
   /** One request of a wire client. */
   async http(version: '1.0' | '0.3', method: string, params: JsonObject, headers: Record<string, string> = {}): Promise<string> {
-    const request = new Request('http://edge.test/a2a', {
+    return this.post('/a2a', { jsonrpc: '2.0', id: 1, method, params }, { 'a2a-version': version, ...headers });
+  }
+
+  async post(path: string, body: JsonObject, headers: Record<string, string>): Promise<string> {
+    const request = new Request(`http://edge.test${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'a2a-version': version, authorization: `Bearer ${this.key}`, ...headers },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.key}`, ...headers },
+      body: JSON.stringify(body),
     });
     const fetch = worker.fetch;
     if (fetch === undefined) throw new Error('the Worker answers no requests');
@@ -378,6 +386,21 @@ const overTheWire =
     return cell.planId();
   };
 
+/** The same message by HTTP+JSON; 0.3 has the shapes of its proto there. */
+const overRest =
+  (version: '1.0' | '0.3', kind: 'send' | 'stream'): Path =>
+  async (cell) => {
+    const metadata = { [EXTENSION_URI]: { action: await cell.action(), automation_profile: 'full-auto' } };
+    const base = { messageId: ulid(), role: 'ROLE_USER', metadata };
+    await cell.arm();
+    const body =
+      version === '1.0' ? { message: { ...base, parts: [{ text: 'go' }] } } : { message: { ...base, content: [{ text: 'go' }] } };
+    const path = `${version === '1.0' ? '' : '/v1'}/message:${kind}`;
+    const answer = await cell.post(path, body, version === '1.0' ? { 'a2a-version': version } : {});
+    expect(answer).toContain('"task":');
+    return cell.planId();
+  };
+
 /** A plan that waits at a question of its own, armed meanwhile. */
 const answered =
   (reply: (cell: Cell, planId: string) => Promise<unknown>): Path =>
@@ -394,6 +417,10 @@ const PATHS: ReadonlyMap<string, Path> = new Map<string, Path>([
   ['message/send 0.3', overTheWire('0.3', 'send')],
   ['message/stream 1.0', overTheWire('1.0', 'stream')],
   ['message/stream 0.3', overTheWire('0.3', 'stream')],
+  ['POST /message:send 1.0', overRest('1.0', 'send')],
+  ['POST /v1/message:send 0.3', overRest('0.3', 'send')],
+  ['POST /message:stream 1.0', overRest('1.0', 'stream')],
+  ['POST /v1/message:stream 0.3', overRest('0.3', 'stream')],
   ['a replay under an Idempotency-Key', overTheWire('1.0', 'send', 3)],
   [
     'plan/use',
@@ -579,7 +606,6 @@ const GATES_TO_COME: Readonly<Record<string, string>> = {
 
 /** Ways in that are not there yet. Each becomes a column with it. */
 const PATHS_TO_COME: Readonly<Record<string, string>> = {
-  REST: 'the HTTP+JSON binding',
   webhook: 'triggers',
   schedule: 'triggers',
   'a child plan': 'child plans',

@@ -45,6 +45,7 @@ function reasonOf(refusal: Refusal): AccessRefusalReason | null {
     case 'unauthenticated':
       return 'key_revoked';
     case 'not_found':
+      if (refusal.entity === 'tenant') return 'foreign_tenant';
       return WALLED.has(refusal.entity) ? 'unknown_plan' : null;
     case 'invalid':
     case 'invalid_state':

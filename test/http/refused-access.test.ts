@@ -47,6 +47,15 @@ describe.each([
   });
 });
 
+test('a tenant that is not the org of the key is one, with what was named, and none in the log of that tenant', async () => {
+  const deployment = deploy();
+  const key = await deployment.addKey({ id: 'caller' });
+  await deployment.addKey({ id: 'theirs', org: 'other' });
+  await call(deployment.app, 'GetTask', { id: TASK, tenant: 'other' }, { key, headers: { 'a2a-version': '1.0' } });
+  expect(await refusals(deployment)).toMatchObject([{ reason: 'foreign_tenant', actor: { id: 'caller' }, subjects: ['other'], count: 1 }]);
+  expect(await refusals(deployment, 'other')).toEqual([]);
+});
+
 test('a standard method without the role for it is one, the first and the rest of a minute in two rows', async () => {
   const deployment = deploy();
   const key = await deployment.addKey({ id: 'viewer', roles: ['viewer'], kind: 'agent' });

@@ -123,6 +123,8 @@ export const ACCESS_REFUSAL_REASONS = [
   'not_permitted',
   /** A plan, task or approval that the org does not have: invented, or of another org. */
   'unknown_plan',
+  /** A tenant was named that is not the org of the key, or none at all. */
+  'foreign_tenant',
   /** Revoked, or (where a decision asked for the key again) not valid any more. */
   'key_revoked',
   'key_expired',

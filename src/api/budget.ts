@@ -16,7 +16,7 @@ const budgetWindow = z.object({
   spent_usd: z.number(),
   /** Of a plan: reserved for calls. Above plans: handed out and not charged, that is reserved there or not used yet. */
   leased_usd: z.number(),
-  /** Held for calls that were authorised and are not settled; part of leased. Above plans: as they told it last (`told`). */
+  /** Held for calls that were authorised and are not settled; part of leased. Above plans: as they told it last (`told`), at most leased. */
   reserved_usd: z.number(),
   remaining_usd: z.number().nullable(),
   /** How far spent and leased are above the cap: tools charged more than was reserved, or the cap was lowered. */
@@ -41,7 +41,7 @@ export const budgetView = z.object({
       id: z.string(),
       spent_usd: z.number(),
       leased_usd: z.number(),
-      /** As it was told last (`told`). */
+      /** As it was told last (`told`), at most leased. */
       reserved_usd: z.number(),
     }),
   ),

@@ -219,6 +219,13 @@ export interface PlanSpend {
   readonly rows: readonly SpendRow[];
 }
 
+/** What a plan that was closed without its ledger is said to have spent: by the day of the reservation, of no tool. */
+export interface ClosedSpend {
+  /** As in `PlanSpend`. */
+  readonly profile: string | null;
+  readonly days: readonly { readonly day: Day; readonly chargedMicroUsd: number }[];
+}
+
 /** The plans of an org, of one of its sessions, or those that count against the budget of a profile. */
 export interface SpendingQuery {
   readonly org: string;
@@ -257,6 +264,11 @@ export interface PlanIndex {
    * plan had spent at that row takes the place of what was told before, in the same transaction.
    */
   upsert(row: PlanIndexRow, spend?: PlanSpend): Promise<boolean>;
+  /**
+   * The plan was closed and tells nothing any more: it holds nothing, and what was charged beyond what it had told is spent by no tool.
+   * Again, it changes nothing.
+   */
+  closeSpending(row: PlanIndexRow, spend: ClosedSpend): Promise<void>;
   /** What plans have told of their spending. */
   spending(of: SpendingQuery): Promise<Spending>;
   get(org: string, planId: string): Promise<PlanIndexRow | null>;
@@ -479,6 +491,8 @@ export interface PlanRetirement extends RetireOrder {
   readonly lastGood: { readonly seq: number; readonly hash: string };
   /** What its sessions are told that it has spent. */
   readonly chargedMicroUsd: number;
+  /** The same by day. Absent in what was written before this was kept. */
+  readonly spend?: ClosedSpend;
 }
 
 export interface HeadsQuery {

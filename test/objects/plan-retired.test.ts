@@ -2,11 +2,12 @@
 import { evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test';
 import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
+import type { BudgetView } from '../../src/api/budget.ts';
 import type { BudgetRef } from '../../src/app/ports.ts';
 import { NO_CAPS } from '../../src/core/budget/node-state.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { addKey, evict, newOrg, services, stubOf } from './plan-support.ts';
-import { bodyOf, type TamperedPlan, tamperedPlan } from './tamper-support.ts';
+import { bodyOf, counting, endedPlan, type TamperedPlan, tamperedPlan } from './tamper-support.ts';
 
 type SessionRef = Extract<BudgetRef, { readonly kind: 'session' }>;
 
@@ -103,6 +104,43 @@ describe('a plan whose log is damaged', () => {
     }
     const again = await services.orgLog.page(person.org, { afterSeq: 0, limit: 100, types: ['change_requested', 'plan_retired'] });
     expect(again?.rows).toHaveLength(2);
+  }, 40_000);
+
+  it('is counted as spent in every view of its session, and held nowhere', async () => {
+    const world = await reserving();
+    const { plan, ref } = world;
+    const show = async (level: 'session' | 'org') => {
+      const params = level === 'org' ? { level, plan_id: null } : { level, plan_id: null, session_id: ref.id };
+      const shown = await plan.call('_cleveragents/budget/show', params);
+      return shown.ok ? (shown.value as unknown as BudgetView) : expect.fail(JSON.stringify(shown.error));
+    };
+    await expect.poll(async () => (await show('session')).told?.reserved_usd, { timeout: 15_000 }).toBe(0.3);
+    await damage(world);
+    expect(await plan.call('_cleveragents/plan/retire', { reason })).toMatchObject({ ok: true, value: { charged_usd: 0.3 } });
+    for (const level of ['session', 'org'] as const) {
+      // The windows hear it from the plan, through its session.
+      await expect.poll(async () => (await show(level)).windows[0]?.leased_usd, { timeout: 15_000 }).toBe(0);
+      const { windows, children, told } = await show(level);
+      for (const each of [...windows, ...children]) expect(each, level).toMatchObject({ spent_usd: 0.3, leased_usd: 0, reserved_usd: 0 });
+      expect(told, level).toMatchObject({
+        spent_usd: 0.3,
+        reserved_usd: 0,
+        tools: [{ tool: null, spent_usd: 0.3, reserved_usd: 0 }],
+        plans: [{ plan_id: plan.planId, spent_usd: 0.3, reserved_usd: 0 }],
+      });
+    }
+  }, 40_000);
+
+  it('keeps its end where it had one', async () => {
+    const plan = await endedPlan(counting(1));
+    const { person, planId } = plan;
+    const before = await services.planIndex.get(person.org, planId);
+    expect(before).toMatchObject({ state: 'applied', taskState: 'completed' });
+    await plan.tamper((sql) => sql.exec("UPDATE log SET body = replace(body, 'test/counter', 'test/countee')"));
+    await evictDurableObject(stubOf(person, planId));
+    expect(await plan.call('_cleveragents/plan/retire', { reason })).toMatchObject({ ok: true });
+    const { wakeAt: _, ...kept } = before ?? expect.fail('no row');
+    expect(await services.planIndex.get(person.org, planId)).toMatchObject({ ...kept, wakeAt: null, pendingApprovals: 0 });
   }, 40_000);
 
   it('gives nothing back whose account it has lost as well: what was granted stays used', async () => {

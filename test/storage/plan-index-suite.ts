@@ -302,6 +302,36 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
       expect(await read({ kind: 'profile', name: 'frugal' })).toEqual([3, 0]);
       expect(await read({ kind: 'session', id: 's1' })).toEqual([0, 0]);
     });
+
+    it('says of a plan that was closed that it holds nothing and has spent what it was charged, however often that is told', async () => {
+      const org = newOrg();
+      const [day, next] = ['2026-11-03', '2026-11-04'];
+      const plan = planOf(org, 'a', { seq: 2, sessionId: 's1' });
+      const rows = [
+        { day, tool: 't1', spentMicroUsd: 5, reservedMicroUsd: 7 },
+        { day, tool: null, spentMicroUsd: 1, reservedMicroUsd: 0 },
+      ];
+      await plans.upsert(plan, { profile: 'frugal', rows });
+      await plans.upsert(planOf(org, 'b', { seq: 1, sessionId: 's1' }), {
+        profile: null,
+        rows: [{ ...rows[0], day, tool: 't1' } as never],
+      });
+      const days = [
+        { day, chargedMicroUsd: 20 },
+        { day: next, chargedMicroUsd: 4 },
+      ];
+      for (let times = 0; times < 2; times += 1) await plans.closeSpending(plan, { profile: 'frugal', days });
+      const spending = await plans.spending({ org, of: { kind: 'profile', name: 'frugal' }, day, limit: 10 });
+      expect(spending).toMatchObject({ spentMicroUsd: 24, reservedMicroUsd: 0 });
+      expect(spending.tools).toEqual([
+        { tool: null, spentMicroUsd: 19, reservedMicroUsd: 0 },
+        { tool: 't1', spentMicroUsd: 5, reservedMicroUsd: 0 },
+      ]);
+      // What is known to be spent is not taken back by one who knows less, and another plan is another's.
+      await plans.closeSpending(plan, { profile: 'frugal', days: [{ day, chargedMicroUsd: 3 }] });
+      const all = await plans.spending({ org, of: { kind: 'session', id: 's1' }, day, limit: 10 });
+      expect(all).toMatchObject({ spentMicroUsd: 29, reservedMicroUsd: 7 });
+    });
   });
 }
 

@@ -110,7 +110,8 @@ function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView, told: Spendi
         cap_usd: usdOrNull(capMicroUsd),
         spent_usd: toUsd(spentMicroUsd),
         leased_usd: toUsd(leasedMicroUsd),
-        reserved_usd: toUsd(told.reservedIn[window]),
+        // Told later than the leases are: what has ended meanwhile is not held any more.
+        reserved_usd: toUsd(Math.min(told.reservedIn[window], leasedMicroUsd)),
         remaining_usd: usdOrNull(remainingMicroUsd),
         excess_usd: toUsd(excessMicroUsd),
         // What is leased and not used comes back when somebody needs it: used up is only what is spent.
@@ -123,7 +124,7 @@ function viewOf(org: string, ref: BudgetRef, shown: BudgetNodeView, told: Spendi
       id: child,
       spent_usd: toUsd(spentMicroUsd),
       leased_usd: toUsd(leasedMicroUsd),
-      reserved_usd: toUsd(told.reservedByChild.get(child) ?? 0),
+      reserved_usd: toUsd(Math.min(told.reservedByChild.get(child) ?? 0, leasedMicroUsd)),
     })),
     child_count: childCount,
     told: {

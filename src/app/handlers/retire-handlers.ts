@@ -1,3 +1,4 @@
+import { isTerminal, type TaskState } from '../../a2a/model.ts';
 import { maskText } from '../../core/audit/mask.ts';
 import { toUsd } from '../../core/money.ts';
 import { invalidField, invalidState } from '../../core/refusal.ts';
@@ -26,10 +27,12 @@ export const retireHandlers = {
     const retired = await port.retire({ by: actorOf(call.principal), reason: maskText(reason), at });
     if (retired === null) return unknownPlan(planId);
     const row = await services.planIndex.get(org, planId);
-    if (row !== null && row.state !== 'cancelled') {
+    if (row !== null) {
+      // How a plan has ended stays; one that had not is cancelled.
+      const end = isTerminal(row.taskState as TaskState) ? {} : { state: 'cancelled', taskState: 'canceled', updatedAt: at, statusAt: at };
       // Nobody waits for it any more: neither the sweeper, nor the kill switch, nor whoever lists what is to be approved.
-      const closed = { state: 'cancelled', taskState: 'canceled', wakeAt: null, pendingApprovals: 0, updatedAt: at, statusAt: at } as const;
-      await services.planIndex.upsert({ ...row, ...closed });
+      await services.planIndex.upsert({ ...row, ...end, wakeAt: null, pendingApprovals: 0 });
+      await services.planIndex.closeSpending(row, retired.spend ?? { profile: null, days: [] });
     }
     const { problem, firstBadSeq, lastGood, chargedMicroUsd, by } = retired;
     return ok({

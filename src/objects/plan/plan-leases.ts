@@ -1,4 +1,4 @@
-import type { BudgetNodePort, BudgetRef } from '../../app/ports.ts';
+import type { BudgetNodePort, BudgetRef, ClosedSpend } from '../../app/ports.ts';
 import {
   askAnswered,
   authorize,
@@ -107,21 +107,23 @@ export class PlanLeases {
   }
 
   /**
-   * The plan is closed and nothing says what of its money was reserved: all that was granted and never returned is spent. Answers how much its
-   * sessions are told, and writes nothing but that, in the caller's transaction; `sweep` tells them, until they have heard it.
+   * The plan is closed and nothing says what of its money was reserved: all that was granted and never returned is spent. Answers what
+   * its sessions are told, by day, and writes nothing but that, in the caller's transaction; `sweep` tells them, until they have heard it.
    */
-  retire(of: PlanName): number {
+  retire(of: PlanName): ClosedSpend {
     this.resume(of);
-    let chargedMicroUsd = 0;
+    let profile: string | null = null;
+    const days = new Map<Day, number>();
     for (const lease of this.leases.values()) {
       const step = returnLease(lease.state, this.parts.nowMs());
       this.store.write(lease.key, step.changes);
       lease.state = step.lease;
+      if (lease.ref.kind === 'profile') profile = lease.ref.name;
       if (lease.ref.kind !== 'session') continue;
-      for (const { settledMicroUsd } of lease.state.ledger.days.values()) chargedMicroUsd = addMicroUsd(chargedMicroUsd, settledMicroUsd);
+      for (const [day, { settledMicroUsd }] of lease.state.ledger.days) days.set(day, addMicroUsd(days.get(day) ?? 0, settledMicroUsd));
     }
     this.look();
-    return chargedMicroUsd;
+    return { profile, days: [...days].map(([day, chargedMicroUsd]) => ({ day, chargedMicroUsd })) };
   }
 
   /** Holds what a plan that was closed before still has to tell. */

@@ -1,4 +1,5 @@
 import type { PlanRetirement, RetireOrder } from '../../app/ports.ts';
+import { addMicroUsd } from '../../core/money.ts';
 import { genesisHash, type LogDamage, verifyChain } from '../../core/plan/chain.ts';
 import { sha256 } from '../sha256.ts';
 import type { PlanLeases } from './plan-leases.ts';
@@ -21,8 +22,9 @@ export function retirePlan(
   const { problem, seq: firstBadSeq } = damage;
   let made: PlanRetirement | null = null;
   transact(() => {
-    const chargedMicroUsd = leases.retire({ org, id: planId });
-    made = { org, planId, problem, firstBadSeq, lastGood, chargedMicroUsd, by, reason, at };
+    const spend = leases.retire({ org, id: planId });
+    const chargedMicroUsd = addMicroUsd(...spend.days.map((each) => each.chargedMicroUsd));
+    made = { org, planId, problem, firstBadSeq, lastGood, chargedMicroUsd, spend, by, reason, at };
     store.setRetirement(made);
     store.setDamage(damage);
   });

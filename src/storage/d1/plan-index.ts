@@ -5,7 +5,7 @@ import { LIVE_TASK_STATES, WAITING_TASK_STATES } from '../waiting-task-states.ts
 import { d1Call } from './d1-call.ts';
 import { listPlans } from './plan-list.ts';
 import { replacePlan } from './plan-moves.ts';
-import { readSpending } from './plan-spend.ts';
+import { closingStatements, readSpending } from './plan-spend.ts';
 import { plans } from './schema.ts';
 
 /** The index of plans in D1. How lists keep still while plans move: plan-list.ts. */
@@ -19,6 +19,10 @@ export function makePlanIndex(db: D1Database): PlanIndex {
 
     async upsert(row, spend) {
       return d1Call('plans.upsert', () => replacePlan(db, row, spend));
+    },
+
+    async closeSpending(row, spend) {
+      await d1Call('plans.closeSpending', () => db.batch([...closingStatements(db, row, spend)]));
     },
 
     async spending(query) {

@@ -1,4 +1,4 @@
-import type { PlanIndexRow, PlanSpend, Spending, SpendingQuery } from '../../app/ports.ts';
+import type { ClosedSpend, PlanIndexRow, PlanSpend, Spending, SpendingQuery } from '../../app/ports.ts';
 import { windowKey } from '../../core/budget/window.ts';
 
 /**
@@ -32,6 +32,26 @@ const TELL = `
   SET session_id = excluded.session_id, profile = excluded.profile, spent = excluded.spent, reserved = excluded.reserved, at = excluded.at
   WHERE excluded.spent <> plan_spend.spent OR excluded.reserved <> plan_spend.reserved 
     OR excluded.session_id <> plan_spend.session_id OR excluded.profile IS NOT plan_spend.profile`;
+
+/** Of a plan that was closed: first what is missing of the charges, then nothing is held. */
+export function closingStatements(db: D1Database, row: PlanIndexRow, { profile, days }: ClosedSpend): readonly D1PreparedStatement[] {
+  const { org, planId, sessionId, updatedAt } = row;
+  return [
+    db.prepare(CHARGE_REST).bind(org, planId, JSON.stringify(days), sessionId, profile, updatedAt),
+    db.prepare('UPDATE plan_spend SET reserved = 0 WHERE org = ? AND plan_id = ? AND reserved > 0').bind(org, planId),
+  ];
+}
+
+/** What its rows tell of a day already, the one of no tool among them, is not charged again: so the statement may be repeated. */
+const CHARGE_REST = `
+  INSERT INTO plan_spend (org, plan_id, day, tool, session_id, profile, spent, reserved, at)
+  SELECT ?1, ?2, day, '', ?4, ?5, charged - told, 0, ?6
+  FROM (
+    SELECT value ->> '$.day' AS day, value ->> '$.chargedMicroUsd' AS charged,
+      (SELECT coalesce(sum(spent), 0) FROM plan_spend WHERE org = ?1 AND plan_id = ?2 AND day = value ->> '$.day') AS told
+    FROM json_each(?3)
+  ) WHERE charged > told
+  ON CONFLICT (org, plan_id, day, tool) DO UPDATE SET spent = plan_spend.spent + excluded.spent, at = excluded.at`;
 
 type Row = Readonly<Record<string, string | number>>;
 

@@ -32,6 +32,9 @@ export function makeMemoryPlanIndex(): PlanIndex {
       if (spend !== undefined) spending.tell(row, spend);
       return true;
     },
+    async closeSpending(row, spend) {
+      spending.close(row, spend);
+    },
     async spending(query) {
       return spending.read(query);
     },

@@ -1,4 +1,4 @@
-import type { BudgetRef, PlanIndexRow, PlanSpend, Spending, SpendingQuery } from '../../app/ports.ts';
+import type { BudgetRef, ClosedSpend, PlanIndexRow, PlanSpend, Spending, SpendingQuery } from '../../app/ports.ts';
 import { sameWindow } from '../../core/budget/window.ts';
 import type { SpendRow } from '../../core/ledger.ts';
 import { compareText } from './documents.ts';
@@ -21,6 +21,22 @@ export class MemorySpend {
     const isTold = (each: Told) => rows.some(({ day, tool }) => day === each.day && tool === each.tool);
     const released = before.filter((each) => !isTold(each)).map((each) => ({ ...each, reservedMicroUsd: 0 }));
     this.byPlan.set(key, [...released, ...rows.map((row) => ({ ...row, org, planId, sessionId, profile, at: updatedAt }))]);
+  }
+
+  close({ org, planId, sessionId, updatedAt: at }: PlanIndexRow, { profile, days }: ClosedSpend): void {
+    const key = JSON.stringify([org, planId]);
+    const rows = (this.byPlan.get(key) ?? []).map((each) => ({ ...each, reservedMicroUsd: 0 }));
+    for (const { day, chargedMicroUsd } of days) {
+      const told = rows.reduce((sum, row) => sum + (row.day === day ? row.spentMicroUsd : 0), 0);
+      const rest = chargedMicroUsd - told;
+      if (rest <= 0) continue;
+      const index = rows.findIndex((row) => row.day === day && row.tool === null);
+      const known = rows[index];
+      if (known === undefined)
+        rows.push({ org, planId, sessionId, profile, at, day, tool: null, spentMicroUsd: rest, reservedMicroUsd: 0 });
+      else rows[index] = { ...known, at, spentMicroUsd: known.spentMicroUsd + rest };
+    }
+    this.byPlan.set(key, rows);
   }
 
   read({ org, of, day, limit }: SpendingQuery): Spending {

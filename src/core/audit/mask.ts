@@ -2,7 +2,8 @@
  * Secrets do not leave with a trail, a stream or an export.
  *
  * Two rules find them: the name of the member that holds a value (`authorization`, `password`, `github_token`, …) and the shape of the
- * text (our own keys, bearer credentials, keys of common providers, JSON web tokens, private keys, passwords in addresses).
+ * text (our own keys, bearer credentials, keys of common providers, JSON web tokens, private keys, passwords in addresses). A text is also
+ * the name of a member.
  *
  * How this goes together with a log whose rows are hashed, in the order in which a secret meets it:
  *
@@ -124,12 +125,33 @@ function masked(value: JsonValue, isSecret: boolean, depth: number): JsonValue {
     return next.some((item, index) => item !== items[index]) ? next : value;
   }
   const before = Object.entries(value as { readonly [key: string]: JsonValue });
-  const after = before.map(([name, member]): [string, JsonValue] => [
-    name,
+  const names = maskedNames(before.map(([name]) => name));
+  const after = before.map(([name, member], index): [string, JsonValue] => [
+    names[index] ?? name,
     masked(member, isSecret || isSecretMember(name, member), depth + 1),
   ]);
-  if (after.every(([, member], index) => member === before[index]?.[1])) return value;
+  if (after.every(([name, member], index) => name === before[index]?.[0] && member === before[index][1])) return value;
   return Object.fromEntries(after);
+}
+
+/** Names may be secrets too. Those that look alike once they are masked are numbered, so that each stays a member of its own. */
+function maskedNames(names: readonly string[]): readonly string[] {
+  const shown = names.map((name) => maskText(name));
+  if (shown.every((name, index) => name === names[index])) return names;
+  const taken = new Set(names);
+  const last = new Map<string, number>();
+  return shown.map((name, index) => {
+    if (name === names[index]) return name;
+    let number = last.get(name) ?? 1;
+    let next = number === 1 ? name : `${name} (${number})`;
+    while (taken.has(next)) {
+      number += 1;
+      next = `${name} (${number})`;
+    }
+    last.set(name, number);
+    taken.add(next);
+    return next;
+  });
 }
 
 function isSecretMember(name: string, member: JsonValue): boolean {

@@ -234,6 +234,34 @@ describe('maskJson', () => {
     expect(holdsSecret(value)).toBe(true);
   });
 
+  it.each(SHAPES)('hides %s that is the name of a member', (_, secret) => {
+    const value = { headers: [{ [secret]: 1, plain: { [`X-${secret}`]: 'x', [`key ${secret} of`]: 2 } }] };
+    const shown = JSON.stringify(maskJson(value));
+    expect(shown).not.toContain(secret);
+    expect(shown).toContain('plain');
+    expect(maskJson({ [secret]: true })).toEqual({ [maskText(secret)]: true });
+    expect(holdsSecret({ [secret]: true })).toBe(true);
+  });
+
+  it('shows as many members as there are, whatever their names look like once they are masked', () => {
+    const secrets = SHAPES.map(([, secret]) => secret).filter((secret) => maskText(secret) === MASK && !isSecretName(secret));
+    expect(secrets.length).toBeGreaterThan(5);
+    const name = fc.oneof(fc.constantFrom(...secrets), fc.constantFrom(MASK, `${MASK} (2)`, `${MASK} (3)`, '__proto__', 'plain'));
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { maxLength: 12 }), (names) => {
+        const given = Object.fromEntries(names.map((each, index) => [each, index]));
+        const shown = Object.entries(maskJson(given) as Record<string, number>);
+        expect(shown.map(([, value]) => value).sort()).toEqual(Object.values(given).sort());
+        for (const each of shown) for (const secret of secrets) expect(each[0]).not.toContain(secret);
+      }),
+    );
+    expect(maskJson({ [secrets[0] ?? '']: 1, [secrets[1] ?? '']: 2, [MASK]: 3 })).toEqual({
+      [`${MASK} (2)`]: 1,
+      [`${MASK} (3)`]: 2,
+      [MASK]: 3,
+    });
+  });
+
   it('keeps a member that is named __proto__', () => {
     const value = JSON.parse('{"__proto__":{"password":"x"},"token":"y"}') as JsonValue;
     expect(JSON.stringify(maskJson(value))).toBe(`{"__proto__":{"password":"${MASK}"},"token":"${MASK}"}`);

@@ -3,6 +3,7 @@ import { GUARDRAIL_SETTINGS, type GuardrailSetting } from '../core/guardrail-set
 import { DEFAULT_RETENTION_DAYS } from '../core/plan/external/external.ts';
 import { APPROVAL_TASK_STATES } from '../core/plan/task-state.ts';
 import { DEFAULT_SANDBOX, SANDBOX_STRATEGIES } from '../core/sandbox.ts';
+import { sentenceOf } from '../core/schema-issues.ts';
 import { guardrailParams } from './guardrail-params.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { jsonValue, nameReference, nextPageToken, optional } from './schemas.ts';
@@ -173,7 +174,8 @@ export const configSet = defineOperation({
       if (value.value === null) return;
       const checked = CONFIG_KEYS[value.key].value.safeParse(value.value);
       if (!checked.success) {
-        for (const { path, message } of checked.error.issues) context.addIssue({ code: 'custom', path: ['value', ...path], message });
+        for (const issue of checked.error.issues)
+          context.addIssue({ code: 'custom', path: ['value', ...issue.path], message: sentenceOf(issue) });
       } else if ((JSON.stringify(value.value) ?? '').length > MAX_VALUE_CHARACTERS) {
         context.addIssue({ code: 'custom', path: ['value'], message: `must have at most ${MAX_VALUE_CHARACTERS} characters` });
       }

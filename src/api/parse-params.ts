@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { exceedsDepth, MAX_JSON_DEPTH } from '../core/json.ts';
 import type { FieldIssue, Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { sentenceOf } from '../core/schema-issues.ts';
 import type { Operation } from './operation.ts';
 
 /** Issues that are reported at most; one bad body must not make a huge answer. */
@@ -46,21 +47,7 @@ function toFieldIssues(issue: z.core.$ZodIssue): FieldIssue[] {
     return issue.keys.map((key) => ({ field: dotted([...issue.path, key]), message: 'unknown field' }));
   }
   const field = issue.path.length === 0 ? 'params' : dotted(issue.path);
-  return [{ field, message: messageOf(issue) }];
-}
-
-function messageOf(issue: z.core.$ZodIssue): string {
-  if (issue.code !== 'invalid_type') return issue.message;
-  // The schema's own message, where it has one, is better than ours; zod's default names the received type.
-  if (issue.message.endsWith('received undefined')) return 'is required';
-  const expected = /expected (\w+), received (\w+)/.exec(issue.message);
-  if (expected === null) return issue.message;
-  return `must be ${article(expected[1] ?? '')}, not ${article(expected[2] ?? '')}`;
-}
-
-function article(type: string): string {
-  if (type === 'null' || type === 'NaN') return type;
-  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
+  return [{ field, message: sentenceOf(issue) }];
 }
 
 function dotted(path: readonly PropertyKey[]): string {

@@ -94,12 +94,39 @@ const expecting = (what: string) => ({
 });
 
 /** Any JSON value, kept exactly as it came (a copying parser would drop members named `__proto__`). */
-export const jsonValue = z.custom<JsonValue>(isJsonValue, expecting('a JSON value')).meta({ description: 'Any JSON value' });
+export const jsonValue = z
+  .custom<JsonValue>((value) => value !== undefined, expecting('a JSON value'))
+  .superRefine(refuseNoJson)
+  .meta({ description: 'Any JSON value' });
 
 /** A JSON object with free members, kept exactly as it came. */
 export const jsonObject = z
-  .custom<JsonObject>((value) => isPlainObject(value) && isJsonValue(value), expecting('a JSON object'))
+  .custom<JsonObject>(isPlainObject, expecting('a JSON object'))
+  .superRefine(refuseNoJson)
   .meta({ type: 'object' });
+
+/** Names the member that is not JSON, however deep it stands. */
+function refuseNoJson(value: unknown, context: z.RefinementCtx): void {
+  if (isJsonValue(value)) return;
+  const at = exceedsDepth(value) ? null : pathOfNoJson(value);
+  const [path, what] = at ?? [[], 'nested less deep'];
+  context.addIssue({ code: 'custom', path: [...path], message: `must be ${what}` });
+}
+
+/** The value is not nested too deep. Its members are visited in their order. */
+function pathOfNoJson(value: unknown): readonly [path: readonly (string | number)[], what: string] | null {
+  if (isJsonValue(value)) return null;
+  if (typeof value === 'number') return [[], 'a finite number'];
+  const members: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
+    ? [...value.entries()]
+    : isPlainObject(value)
+      ? Object.entries(value)
+      : [];
+  const bad = members.find(([, member]) => !isJsonValue(member));
+  if (bad === undefined) return [[], 'a JSON value'];
+  const [path, what] = pathOfNoJson(bad[1]) ?? [[], 'a JSON value'];
+  return [[bad[0], ...path], what];
+}
 
 export const count = (max: number): z.ZodInt =>
   z.int('must be a whole number').min(0, 'must not be negative').max(max, `must be at most ${max}`);

@@ -10,7 +10,7 @@ import type { FieldIssue, Refusal } from './refusal.ts';
 import { invalidField } from './refusal.ts';
 import type { Result } from './result.ts';
 import { err, ok } from './result.ts';
-import { invalidWith } from './schema-issues.ts';
+import { invalidWith, sentenceOf } from './schema-issues.ts';
 
 /**
  * Actions: the templates from which plans are made (design section 12).
@@ -143,7 +143,7 @@ function issuesOf(error: z.ZodError, document: unknown): readonly FieldIssue[] {
       return issue.keys.map((key) => ({ field: field === '' ? key : `${field}.${key}`, message: `unknown field '${key}'` }));
     }
     const missing = issue.path.length > 0 && valueAt(document, issue.path) === undefined;
-    return [{ field: field === '' ? 'action' : field, message: missing ? `is required: ${issue.message}` : issue.message }];
+    return [{ field: field === '' ? 'action' : field, message: missing ? `is required: ${issue.message}` : sentenceOf(issue) }];
   });
 }
 

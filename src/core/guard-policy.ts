@@ -25,7 +25,12 @@ export const Guardrails = z.strictObject({
   require_approval_for_apply: z.boolean().optional(),
   max_steps: CountLimit.nullable().optional(),
   tool_budget: CapUsd.nullable().optional(),
-  max_wall_clock_seconds: z.number('must be a number of seconds').min(0, 'must not be negative').max(1e9).nullable().optional(),
+  max_wall_clock_seconds: z
+    .number('must be a number of seconds')
+    .min(0, 'must not be negative')
+    .max(1e9, 'must be at most 1000000000')
+    .nullable()
+    .optional(),
   actor_limits: z
     .strictObject({
       max_tool_calls_per_invocation: CountLimit.nullable().optional(),

@@ -19,8 +19,43 @@ export function issuesOf(error: z.ZodError, root = ''): readonly FieldIssue[] {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({ field: path === '' ? key : `${path}.${key}`, message: `unknown field '${key}'` }));
     }
-    return [{ field: path, message: issue.message }];
+    return [{ field: path, message: sentenceOf(issue) }];
   });
+}
+
+/** What is wrong with one value, for people. The schema's own words where it has some; in the place of the library's general ones, ours. */
+export function sentenceOf(issue: z.core.$ZodIssue): string {
+  const { message } = issue;
+  switch (issue.code) {
+    case 'invalid_type': {
+      if (message.endsWith('received undefined')) return 'is required';
+      const found = /expected (\w+), received (\w+)/.exec(message);
+      return found === null ? message : `must be ${article(found[1] ?? '')}, not ${article(found[2] ?? '')}`;
+    }
+    case 'too_big':
+      return message.startsWith('Too big')
+        ? `must ${bound(issue.origin, issue.inclusive ? 'at most' : 'less than', issue.maximum)}`
+        : message;
+    case 'too_small':
+      return message.startsWith('Too small')
+        ? `must ${bound(issue.origin, issue.inclusive ? 'at least' : 'more than', issue.minimum)}`
+        : message;
+    case 'invalid_value':
+      return message.startsWith('Invalid') ? `must be ${issue.values.map(String).join(' or ')}` : message;
+    default:
+      return message;
+  }
+}
+
+function bound(origin: string, how: string, limit: number | bigint): string {
+  if (origin === 'string') return `have ${how} ${limit} characters`;
+  if (origin === 'array' || origin === 'set') return `have ${how} ${limit} entries`;
+  return `be ${how} ${limit}`;
+}
+
+function article(type: string): string {
+  if (type === 'null' || type === 'NaN') return type;
+  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
 }
 
 function joinPath(root: string, path: readonly PropertyKey[]): string {

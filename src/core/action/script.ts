@@ -67,8 +67,8 @@ const Decide = z.strictObject({
   type: z.enum(DECISION_TYPES, `must be one of ${DECISION_TYPES.join(', ')}`),
   question: nonBlankText(4000),
   chosen: nonBlankText(4000),
-  alternatives: z.exactOptional(z.array(nonBlankText(4000), 'must be a list').max(20)),
-  rationale: z.exactOptional(z.string('must be text').max(4000)),
+  alternatives: z.exactOptional(z.array(nonBlankText(4000), 'must be a list').max(20, 'must have at most 20 entries')),
+  rationale: z.exactOptional(z.string('must be text').max(4000, 'must have at most 4000 characters')),
 });
 
 const Part = z
@@ -89,7 +89,7 @@ const Artifact = z
     id: z.exactOptional(nonBlankText(200)),
     name: z.exactOptional(nonBlankText(500)),
     description: z.exactOptional(nonBlankText(4000)),
-    parts: z.exactOptional(z.array(Part, 'must be a list').min(1, 'must not be empty').max(50)),
+    parts: z.exactOptional(z.array(Part, 'must be a list').min(1, 'must not be empty').max(50, 'must have at most 50 entries')),
     text: z.exactOptional(z.string('must be text')),
     data: z.exactOptional(AnyJson),
     append: z.exactOptional(z.boolean('must be true or false')),
@@ -105,7 +105,12 @@ export const ScriptStep = z
       id: z.exactOptional(StepId),
       decide: z.exactOptional(Decide),
       call: z.exactOptional(OneCall),
-      calls: z.exactOptional(z.array(BatchCall, 'must be a list of calls').min(1, 'must not be empty').max(MAX_CALLS_PER_STEP)),
+      calls: z.exactOptional(
+        z
+          .array(BatchCall, 'must be a list of calls')
+          .min(1, 'must not be empty')
+          .max(MAX_CALLS_PER_STEP, `must have at most ${MAX_CALLS_PER_STEP} entries`),
+      ),
       say: z.exactOptional(nonBlankText(MAX_TEXT_CHARACTERS)),
       reply: z.exactOptional(nonBlankText(MAX_TEXT_CHARACTERS)),
       ask: z.exactOptional(nonBlankText(MAX_TEXT_CHARACTERS)),

@@ -817,16 +817,28 @@ describe('the checks of the source', () => {
     expect(await check('_cleveragents/guard/check_tool_budget', { plan_id, tool_cost: 0.2 })).toEqual({ allowed: true });
   });
 
-  it('do not count the time in which a human is asked', async () => {
+  it('count the time in which a human is asked about one call, since the others are allowed meanwhile', async () => {
     const plan_id = await open({ max_wall_clock_seconds: 60, tool_denylist: ['deploy'] });
     service.clock.ms += 10_000;
-    const { approval_id: id = '' } = await authorize(plan_id, { tool_name: 'deploy' });
-    service.clock.ms += 24 * HOUR_MS;
-    await decide(id, 'approve');
+    expect(await authorize(plan_id, { tool_name: 'deploy', cost_usd: 0 })).toMatchObject({ allowed: false, requires_approval: true });
     service.clock.ms += 49_000;
+    expect(await authorize(plan_id, { cost_usd: 0 })).toMatchObject({ allowed: true });
     expect(await check('_cleveragents/guard/check_wall_clock', { plan_id })).toEqual({ allowed: true });
     service.clock.ms += 1_000;
     expect(await check('_cleveragents/guard/check_wall_clock', { plan_id })).toEqual({ allowed: false });
+    expect(await authorize(plan_id, { cost_usd: 0 })).toMatchObject({ allowed: false });
+  });
+
+  it('do not count the time in which a human is asked for more time', async () => {
+    const plan_id = await open({ max_wall_clock_seconds: 60 });
+    service.clock.ms += 60_000;
+    const { approval_id: id = '' } = await authorize(plan_id, { cost_usd: 0 });
+    service.clock.ms += 24 * HOUR_MS;
+    await decide(id, 'approve', { seconds: 10 });
+    service.clock.ms += 9_000;
+    expect(await authorize(plan_id, { cost_usd: 0 })).toMatchObject({ allowed: true });
+    service.clock.ms += 1_000;
+    expect(await authorize(plan_id, { cost_usd: 0 })).toMatchObject({ allowed: false });
   });
 });
 

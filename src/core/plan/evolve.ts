@@ -16,6 +16,7 @@ import {
   type Call,
   type FinishedStep,
   type HaltWord,
+  haltOf,
   PLAN_STATE_VERSION,
   type Plan,
   pendingApprovals,
@@ -198,7 +199,7 @@ function settleState(before: Plan, after: Plan, row: LogRow): Plan {
   const state = waits ? 'waiting' : aim;
   const isNews = state !== before.state || after.phase !== before.phase || pendingIds(before) !== pendingIds(after);
   const wasWorking = before.workingSince;
-  const works = state === 'running' && !after.terminal;
+  const works = after.external === undefined ? state === 'running' && !after.terminal : worksOutside(after);
   return {
     ...after,
     state,
@@ -210,6 +211,14 @@ function settleState(before: Plan, after: Plan, row: LogRow): Plan {
     seq: row.seq,
     headHash: row.hash,
   };
+}
+
+/**
+ * Other calls are authorised while a question is open, so an executor outside would stop its own clock by asking for one that is forbidden.
+ * It cannot work only where everything is refused: while the plan is halted, and once its time is up until somebody grants more.
+ */
+function worksOutside(plan: Plan): boolean {
+  return !plan.terminal && haltOf(plan) === null && !pendingApprovals(plan).some(({ guard }) => guard === 'wall_clock');
 }
 
 function pendingIds(plan: Plan): string {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { workedMs } from '../../../src/core/plan/decide/calls.ts';
 import { decide } from '../../../src/core/plan/decide.ts';
 import type { AuthorizationAnswer, CheckAnswer, CheckRequest } from '../../../src/core/plan/external/commands.ts';
 import { NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
@@ -28,6 +29,32 @@ describe('a plan whose executor is outside', () => {
     expect(ask(driver, 'other.tool')).toMatchObject({ allowed: false, reason: expect.stringContaining('Halted: breach') });
     driver.clearHalt({ level: 'org', epoch: 2 });
     expect(ask(driver, 'third.tool').allowed).toBe(true);
+  });
+
+  it('has a clock that no question stops, since other calls are authorised meanwhile', () => {
+    const driver = open({ guardrails: { max_wall_clock_seconds: 60, tool_denylist: ['forbidden.tool'] } });
+    expect(ask(driver, 'forbidden.tool')).toMatchObject({ allowed: false, requiresApproval: true });
+    expect(driver.plan.state).toBe('waiting');
+    driver.wait(59_000);
+    expect(ask(driver).allowed).toBe(true);
+    driver.wait(2_000);
+    expect(ask(driver, 'other.tool')).toMatchObject({
+      allowed: false,
+      reason: expect.stringContaining('Wall-clock limit reached: 61s/60s.'),
+    });
+    // Everything is refused from here on, so that what is granted is still there when a person comes to it.
+    driver.wait(24 * 3600_000);
+    expect(workedMs(driver.plan, driver.now)).toBe(61_000);
+  });
+
+  it('has a clock that stands while it is halted', () => {
+    const driver = open();
+    driver.wait(5_000);
+    driver.halt('breach', { level: 'org', epoch: 1 });
+    driver.wait(3600_000);
+    driver.clearHalt({ level: 'org', epoch: 2 });
+    driver.wait(5_000);
+    expect(workedMs(driver.plan, driver.now)).toBe(10_000);
   });
 
   it('believes no charge above a million dollars: the estimate is charged, marked, and what was told is kept', () => {

@@ -8,7 +8,7 @@ import type { Plan } from '../../../src/core/plan/plan.ts';
 import { type MoneyAbove, NO_LIMIT_ABOVE } from '../../../src/core/plan/work.ts';
 import { CATALOGUE, call, FACTS, PlanDriver, type PlanOptions, sha256 } from './plan-driver.ts';
 
-const numRuns = Number(process.env['FC_RUNS'] ?? 5000) / 5;
+const numRuns = Math.ceil(Number(process.env['FC_RUNS'] ?? 5000) / 2);
 
 /** A plan in Execute that is about to be asked for its next step. */
 function ready(options: PlanOptions): PlanDriver {

@@ -22,7 +22,7 @@ import type {
   SettleOutcome,
   WriteToSend,
 } from '../../../src/core/plan/commands.ts';
-import { decide } from '../../../src/core/plan/decide.ts';
+import { type Decided, decide } from '../../../src/core/plan/decide.ts';
 import type { EventType, LogRow } from '../../../src/core/plan/events.ts';
 import { nextTask } from '../../../src/core/plan/next-task.ts';
 import { type Approval, type Call, type Plan, type ProjectRef, pendingApprovals } from '../../../src/core/plan/plan.ts';
@@ -228,6 +228,8 @@ export function takenBy(plan: Plan, callId: string): SettleOutcome {
 
 export class PlanDriver {
   current: Plan | null = null;
+  /** What the last command answered beside its result. */
+  answered: Decided['answer'];
   nowMs = STARTED_MS;
   readonly rows: LogRow[] = [];
   readonly performed: { readonly id: string; readonly tool: string; readonly attempt: number; readonly arguments: Call['arguments'] }[] =
@@ -295,6 +297,7 @@ export class PlanDriver {
     const decided = decide(this.current, command, { now: this.now, sha256, catalogue: CATALOGUE, money: NO_LIMIT_ABOVE, ...rest });
     this.rows.push(...decided.rows);
     this.current = decided.plan;
+    this.answered = decided.answer;
     return decided.result;
   }
 

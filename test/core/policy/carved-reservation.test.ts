@@ -6,7 +6,7 @@ import { EMPTY_LEDGER, type PlanLedger, remaining, reserve, reservedMicroUsd, se
 import { toUsd } from '../../../src/core/money.ts';
 
 const DAY = '2026-11-03';
-const numRuns = Number(process.env['FC_RUNS'] ?? 7000);
+const numRuns = Number(process.env['FC_RUNS'] ?? 2000);
 const capOf = (value: number): Limit => ({ value, field: 'tool_budget', origin: 'plan', ceiling: null });
 
 const ops = fc.array(

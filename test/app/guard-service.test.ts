@@ -864,9 +864,10 @@ describe('evaluate', () => {
     expect((await of('read', { cost_so_far: 5.23 })).reason).toContain(
       'Budget cap exceeded: $5.23 > $5.00. Remediation: raise max_total_cost',
     );
-    expect((await of('read', { calls_so_far: 10 })).reason).toContain('Tool call limit reached: 10/10');
-    expect(await of('read', { calls_so_far: 9 })).toMatchObject({ allowed: true });
-    expect(await of('read', { is_write: true })).toMatchObject({ allowed: false, requires_approval: true });
+    expect((await of('own.tool', {})).reason).toContain('price');
+    expect((await of('read', { cost_so_far: 0, calls_so_far: 10 })).reason).toContain('Tool call limit reached: 10/10');
+    expect(await of('read', { cost_so_far: 0, calls_so_far: 9 })).toMatchObject({ allowed: true });
+    expect(await of('read', { cost_so_far: 0, is_write: true })).toMatchObject({ allowed: false, requires_approval: true });
   });
 
   it.each([
@@ -930,13 +931,17 @@ describe('evaluate', () => {
     ['calls in the step', { max_tool_calls_per_step: 0 }, {}, 'tool_call_limit'],
     ['writes', { require_approval_for_writes: true }, { is_write: true }, 'write_approval'],
     ['a confirmation', { required_confirmations: ['deploy'] }, { operation: 'deploy' }, 'confirmation'],
+    ['a write of which nobody says that it is one', { require_approval_for_writes: true }, { is_write: undefined }, 'write_approval'],
+    ['a tool that nothing is said of', {}, { is_write: undefined }, null],
+    ['a refusal under a profile that nobody attends', { tool_denylist: ['own.*'] }, { profile: 'ci' }, 'denylist'],
     ['the gate', {}, {}, 'confidence'],
   ] as const)('says of %s what authorize says, with all guards, and writes nothing', async (_name, guardrails, request, guard) => {
-    const plan_id = await open(guardrails as never, guard === 'confidence' ? { automation_profile: 'manual' } : {});
+    const { profile = guard === 'confidence' ? 'manual' : undefined, ...asked } = { ...request } as { profile?: string };
+    const plan_id = await open(guardrails as never, profile === undefined ? {} : { automation_profile: profile });
     if (guard === 'state') await boss.call('_cleveragents/halt/set', { level: 'org', reason: 'stop' });
-    const { tool_name = 'own.tool', ...rest } = { ...request } as { tool_name?: string; is_write?: boolean; cost_usd?: number };
-    const { cost_usd, ...said } = { is_write: false, cost_usd: 0, ...rest };
-    const context = { ...said, ...(cost_usd === undefined ? {} : { cost_usd }) };
+    const { tool_name = 'own.tool', ...rest } = asked as { tool_name?: string; is_write?: boolean; cost_usd?: number };
+    const { cost_usd, is_write, ...said } = { is_write: false, cost_usd: 0, ...rest };
+    const context = { ...said, ...(is_write === undefined ? {} : { is_write }), ...(cost_usd === undefined ? {} : { cost_usd }) };
     const before = (await log(plan_id)).length;
     const dry = await evaluate({ plan_id, tool_name, context });
     expect((await log(plan_id)).length).toBe(before);

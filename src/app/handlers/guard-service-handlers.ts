@@ -6,6 +6,7 @@ import { type GuardFacts, type GuardVerdict, NO_GRANTS } from '../../core/guards
 import type { JsonObject } from '../../core/json.ts';
 import { spentMicroUsd } from '../../core/ledger.ts';
 import { parseCostUsd, toUsd } from '../../core/money.ts';
+import { writesAtOnce } from '../../core/plan/at-once.ts';
 import { NO_FACTS } from '../../core/plan/commands.ts';
 import { factsOf } from '../../core/plan/decide/calls.ts';
 import { callConfidence } from '../../core/plan/decide/confidence-of.ts';
@@ -109,14 +110,16 @@ export const guardServiceHandlers = {
     if (cost?.ok === false) return err(invalidField('context.cost_so_far', cost.error));
     const coming = parseCostUsd(context.cost_usd ?? 0);
     if (!coming.ok) return err(invalidField('context.cost_usd', coming.error));
-    const { policy, unknownTools, facts, gate } = found.value;
+    const { policy, unknownTools, facts, gate, writesAtOnce: atOnce } = found.value;
     // Whoever says what was spent so far asks as the source does: the coming call is in it.
-    const isPriceNeeded = gate !== null && cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
+    const isPriceNeeded = cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
     const { allowed, reason, requiresApproval, guards } = dryRun(policy, {
       toolName: params.tool_name,
       catalogue: services.catalogue,
       unknownTools,
-      isWrite: context.is_write ?? false,
+      // Of a profile alone it is as in the source: what nobody calls a write is none.
+      isWrite: context.is_write ?? (params.plan_id === undefined ? false : null),
+      writesAtOnce: atOnce,
       costMicroUsd: context.cost_usd === undefined && isPriceNeeded ? null : coming.value,
       operation: context.operation ?? null,
       facts: {
@@ -370,7 +373,7 @@ function autonomyGuardrails(plan: PublicPlan): JsonObject {
 
 /* ---------------------------------------------------------------- whose guards a dry run asks */
 
-interface Evaluated extends Pick<DryRun, 'unknownTools' | 'gate'> {
+interface Evaluated extends Pick<DryRun, 'unknownTools' | 'gate' | 'writesAtOnce'> {
   readonly policy: PublicPlan['policy'];
   /** Of a call in this step; null: in the newest one. */
   readonly facts: (step: number | null) => GuardFacts;
@@ -387,6 +390,7 @@ async function ofPlan(planId: string, call: CallContext, services: Services): Pr
   return ok({
     policy,
     unknownTools: external === undefined ? 'refuse' : 'accept',
+    writesAtOnce: external === undefined && writesAtOnce(plan),
     facts: (step) => ({ ...factsOf(plan, now, step ?? (external === undefined ? stepsUsed : Math.max(1, stepsUsed))), tainted }),
     gate: (riskClass) =>
       gateVerdict(
@@ -417,5 +421,11 @@ async function ofProfile(name: string, call: CallContext, services: Services): P
   );
   if (!policy.ok) return policy;
   const facts = { ...NO_PLAN_FACTS, callsInStep: 0, spentMicroUsd: 0, grants: NO_GRANTS };
-  return ok({ policy: policy.value, unknownTools: 'accept', gate: null, facts: (step) => ({ ...facts, stepNumber: step ?? 1 }) });
+  return ok({
+    policy: policy.value,
+    unknownTools: 'accept',
+    writesAtOnce: false,
+    gate: null,
+    facts: (step) => ({ ...facts, stepNumber: step ?? 1 }),
+  });
 }

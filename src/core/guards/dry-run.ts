@@ -21,7 +21,10 @@ export interface DryRun {
   readonly catalogue: ToolCatalogue;
   /** `refuse` for plans that are run here, whose tools are those of the catalogue. */
   readonly unknownTools: 'refuse' | 'accept';
-  readonly isWrite: boolean;
+  /** Null: nobody said; a tool of which nothing is known then counts as a write outside. */
+  readonly isWrite: boolean | null;
+  /** Whether writes go to the project at once (no sandbox); otherwise they stay in the plan's workspace. */
+  readonly writesAtOnce: boolean;
   /** What the call would cost at most; a tool that is known costs at least its price. Null: a price has to be known, and was not said. */
   readonly costMicroUsd: number | null;
   readonly operation: string | null;
@@ -51,9 +54,11 @@ export const NO_PLAN_FACTS: Omit<GuardFacts, 'callsInStep' | 'spentMicroUsd' | '
  * reserved and nothing recorded.
  */
 export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
-  const { toolName, catalogue, unknownTools, isWrite, costMicroUsd, operation, facts, scope, gate } = question;
+  const { toolName, catalogue, unknownTools, isWrite, costMicroUsd, operation, facts, scope, gate, writesAtOnce } = question;
   const spec = catalogue.find(toolName)?.spec ?? null;
-  const riskClass = classOf(spec, isWrite);
+  const saidClass = classOf(spec, isWrite);
+  const appliesAtOnce = writesAtOnce && spec?.scope === 'workspace' && isWriteClass(spec.riskClass);
+  const riskClass = appliesAtOnce ? riskierOf(saidClass, 'external_write_revertible') : saidClass;
   const { verdicts, first, approval } = evaluateGuards(
     policy,
     {
@@ -65,7 +70,8 @@ export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
       skillCategory: null,
       operation,
       protectedPaths: [],
-      changesOutside: spec?.scope === 'external' && isWriteClass(riskClass),
+      changesOutside: (appliesAtOnce || spec?.scope === 'external') && isWriteClass(riskClass),
+      appliesAtOnce,
     },
     facts,
   );
@@ -73,7 +79,8 @@ export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
   const guards = [...verdicts, ...gated].map((verdict) => inScope(verdict, scope));
   const decides = guards.find(({ allowed }) => !allowed);
   if (decides === undefined) return { allowed: true, reason: null, requiresApproval: false, guards };
-  const requiresApproval = first === null ? decides.requiresApproval : approval !== 'none';
+  // Under an unattended profile nobody is asked.
+  const requiresApproval = !policy.unattended && (first === null ? decides.requiresApproval : approval !== 'none');
   return { allowed: false, reason: decides.reason ?? 'A guard refused the call.', requiresApproval, guards };
 }
 
@@ -95,7 +102,8 @@ export function gateVerdict(policy: GuardPolicy, name: 'edit_code' | 'execute_co
   };
 }
 
-function classOf(spec: ToolSpec | null, isWrite: boolean): RiskClass {
+function classOf(spec: ToolSpec | null, isWrite: boolean | null): RiskClass {
+  if (isWrite === null) return spec?.riskClass ?? 'external_write';
   const said: RiskClass = isWrite ? 'write' : 'read';
   if (spec === null) return said;
   return isWrite && spec.riskClass === 'external_read' ? 'external_write' : riskierOf(spec.riskClass, said);

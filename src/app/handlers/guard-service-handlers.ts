@@ -111,8 +111,8 @@ export const guardServiceHandlers = {
     const coming = parseCostUsd(context.cost_usd ?? 0);
     if (!coming.ok) return err(invalidField('context.cost_usd', coming.error));
     const { policy, unknownTools, facts, gate, writesAtOnce: atOnce } = found.value;
-    // Whoever says what was spent so far asks as the source does: the coming call is in it.
-    const isPriceNeeded = cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
+    // Whoever says what was spent so far, or asks about a profile alone, asks as the source does: what is not said is nothing.
+    const isPriceNeeded = gate !== null && cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
     const { allowed, reason, requiresApproval, guards } = dryRun(policy, {
       toolName: params.tool_name,
       catalogue: services.catalogue,

@@ -34,6 +34,8 @@ export const actionAdd = defineOperation({
   change: { type: 'action_added', subject: [], named: ['name'], recorded: ['name', 'version', 'document'] },
   summary: 'Register an action: a template from which plans are made',
   role: 'admin',
+  // An action names a profile: whoever could register one could choose what binds himself.
+  humanOnly: true,
   freshKey: true,
   params: z.strictObject({ action: jsonObject.meta({ description: 'The action document' }) }),
   result: actionView,

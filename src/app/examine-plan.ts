@@ -6,6 +6,7 @@ import { PREFLIGHT_CHECKS } from '../api/preflight.ts';
 import { type ActionDocument, parseAction, validateArguments } from '../core/action.ts';
 import { type GuardPolicy, type Guardrails, parseGuardrails } from '../core/guard-policy.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
+import { writesAtOnce } from '../core/plan/at-once.ts';
 import type { LockedProfile, ProjectRef } from '../core/plan/plan.ts';
 import { APPROVAL_TASK_STATES, type ApprovalTaskState } from '../core/plan/task-state.ts';
 import type { Principal } from '../core/principal.ts';
@@ -107,8 +108,9 @@ export async function examinePlan(request: PlanRequest, sessionId: string, princ
       ),
     );
   const sandbox = project && sandboxOf(projectConfig, orgConfig);
-  if (policy && sandbox && profile && project) {
-    take('sandbox', orNone(sandboxIssue(policy.value, sandbox, profile.value.name, project.value)));
+  if (action && policy && sandbox && profile && project) {
+    const isUnboxed = writesAtOnce({ sandbox, project: project.value, action: action.value });
+    take('sandbox', isUnboxed ? orNone(sandboxIssue(policy.value, profile.value.name, project.value)) : ok(null));
     take('checkpoints', orNone(checkpointIssue(policy.value, sandbox, profile.value.name, project.value)));
   }
   const [halted, exhausted, session] = await Promise.all([
@@ -225,13 +227,8 @@ async function bindingProfile(
 }
 
 /** A sandbox that the plan's safety requires and the settings of its project or org take away: without it no plan begins. */
-function sandboxIssue(
-  { requireSandbox }: GuardPolicy,
-  { strategy }: SandboxSettings,
-  profile: string,
-  project: ProjectRef | null,
-): Refusal | null {
-  if (!requireSandbox || strategy !== 'none') return null;
+function sandboxIssue({ requireSandbox }: GuardPolicy, profile: string, project: ProjectRef | null): Refusal | null {
+  if (!requireSandbox) return null;
   return invalidState(
     `this plan requires a sandbox, and ${placeOf(project)} has sandbox.strategy none. Remediation: use strategy workspace, or a profile that requires none.`,
     { profile, project: project?.name ?? null, sandbox_strategy: 'none' },

@@ -190,7 +190,7 @@ describe('the kill switch of a plan', () => {
 });
 
 describe('a plan that would begin', () => {
-  const start = (sessionId: string, key?: string, text = 'hello') =>
+  const start = (sessionId: string, key?: string, text = 'hello', action = 'tidy') =>
     sendMessage(
       {
         message: {
@@ -198,7 +198,7 @@ describe('a plan that would begin', () => {
           role: 'user',
           parts: [{ kind: 'text', text }],
           contextId: sessionId,
-          metadata: { 'urn:cleveragents:extensions:v1': { action: 'tidy', ...(key === undefined ? {} : { idempotency_key: key }) } },
+          metadata: { 'urn:cleveragents:extensions:v1': { action, ...(key === undefined ? {} : { idempotency_key: key }) } },
         },
         configuration: { returnImmediately: true },
       } as never,
@@ -274,10 +274,14 @@ describe('a plan that would begin', () => {
   });
 
   it('where the project allows no sandbox and the floor requires one is refused, or rejected', async () => {
+    await admin.call('_cleveragents/project/create', { name: 'web' });
+    await admin.call('_cleveragents/config/set', { key: 'core.default-project', value: 'web' });
+    const action = { name: 'change', description: 'Changes', actor: 'scripted/steps', apply: 'project', execute: [{ say: 'Hi' }] };
+    await admin.call('_cleveragents/action/add', { action });
     await admin.call('_cleveragents/config/set', { key: 'sandbox.strategy', value: 'none' });
     await admin.call('_cleveragents/org/policy/set', { policy: { safety: { require_sandbox: true } } });
-    expect((await admin.refused('_cleveragents/plan/use', { action_name: 'tidy' })).kind).toBe('invalid_state');
-    const sent = await start('s1');
+    expect((await admin.refused('_cleveragents/plan/use', { action_name: 'change' })).kind).toBe('invalid_state');
+    const sent = await start('s1', undefined, 'hello', 'change');
     expect(sent).toMatchObject({ ok: true, value: { snapshot: { plan: { state: 'rejected' } } } });
   });
 

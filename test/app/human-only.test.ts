@@ -5,6 +5,7 @@ import { makeService } from './service.ts';
 
 /** What decides about agents, or goes around what a human has to accept. */
 const DECIDES_ABOUT_AGENTS = [
+  '_cleveragents/action/add',
   '_cleveragents/config/set',
   '_cleveragents/key/create',
   '_cleveragents/key/revoke',

@@ -269,6 +269,20 @@ describe('a sandbox that is required and not there', () => {
     expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid_state' });
   });
 
+  it.each([
+    ['an action that applies nothing', { apply: 'none' }, { project: 'web' }],
+    ['a plan without a project', { apply: 'project' }, {}],
+  ] as const)('is there for %s, whatever the setting: it keeps its workspace', async (_what, { apply }, on) => {
+    await admin.call('_cleveragents/project/create', { name: 'web' });
+    const action = { name: 'report', description: 'Reports', actor: 'scripted/steps', apply, execute: [{ say: 'Hello' }] };
+    await admin.call('_cleveragents/action/add', { action });
+    await setting('org', 'sandbox.strategy', 'none');
+    const params = { action_name: 'report', automation_profile: 'auto', ...on };
+    expect(await admin.call('_cleveragents/plan/preflight', params)).toMatchObject({ would_run: true });
+    await use(params);
+    expect(await planCount()).toBe(1);
+  });
+
   it('is a matter of the narrower scope: a project with a workspace has one', async () => {
     const params = await arrange({});
     await setting('org', 'sandbox.strategy', 'none');

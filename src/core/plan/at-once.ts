@@ -46,7 +46,15 @@ export interface CommittedWrite {
  * Whether the writes of a plan go to its project at once. An action that applies nothing keeps its workspace, whatever the settings say, and
  * so does a plan without a project.
  */
-export function writesAtOnce({ sandbox, project, action }: Pick<Plan, 'sandbox' | 'project' | 'action'>): boolean {
+export function writesAtOnce({
+  sandbox,
+  project,
+  action,
+}: {
+  readonly sandbox: Pick<Plan['sandbox'], 'strategy'>;
+  readonly project: object | null;
+  readonly action: Pick<Plan['action'], 'apply'>;
+}): boolean {
   return sandbox.strategy === 'none' && project !== null && action.apply !== 'none';
 }
 

@@ -23,6 +23,7 @@ import { changesOf, type PlanWorkspace, type WorkspaceView } from './plan-worksp
 import { putMissingBlobs } from './put-blobs.ts';
 import type { ToolOutcome, WorkspaceReader } from './tools/tool.ts';
 import type { Toolbox } from './tools/toolbox.ts';
+import { watchReads } from './watch-reads.ts';
 import { writeAtOnce } from './write-at-once.ts';
 
 /** One plan as the loop sees it. `execute` decides and commits before it returns; there is no wait inside it. */
@@ -175,7 +176,7 @@ async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
           host.report(`actor ${plan.action.actor} threw`, cause);
           return { kind: 'fail', message: `actor '${plan.action.actor}' failed unexpectedly` } as const;
         });
-  const tree = proposal.kind === 'calls' ? await workspace.currentTree(plan) : null;
+  const view = proposal.kind === 'calls' ? await workspace.view(plan) : null;
   const taken = reserved(
     await host.executeWithMoney({
       type: 'propose',
@@ -183,7 +184,13 @@ async function propose(host: PlanHost, parts: EngineParts, workspace: PlanWorksp
       actorName: plan.action.actor,
       basis: { attempt: plan.attempt, cursor: plan.cursor, phase: plan.phase },
       guidanceSeen: plan.guidance.length,
-      facts: proposal.kind === 'calls' && tree !== null ? proposal.calls.map((call) => callFactsOf(parts.toolbox, plan, tree, call)) : [],
+      facts:
+        proposal.kind === 'calls' && view !== null
+          ? proposal.calls.map((call) => ({
+              ...callFactsOf(parts.toolbox, plan, view.tree, call),
+              ...(view.head === null ? {} : { head: view.head }),
+            }))
+          : [],
     }),
   );
   if (!taken.ok && taken.error.kind === 'too_large')
@@ -250,17 +257,20 @@ async function performCall(host: PlanHost, parts: EngineParts, workspace: PlanWo
     return settle({ status: 'unknown', reason: `'${call.tool}' was sent and the outcome was lost; it may or may not have happened.` });
   }
   // All that may fail without the tool comes before the mark: a marked call is one that may have happened.
-  const { reader } = await workspace.view(plan);
+  const view = await workspace.view(plan);
+  const watched = view.head === null ? null : watchReads(view);
   if (call.scope === 'external' && call.status === 'authorised') {
     if (!host.execute({ type: 'mark_sent', callId, attempt }).ok) return false;
   }
   // Nothing is awaited from here to the tool's first step: what has not begun when a plan ends or is halted does not begin.
   if (mayNotBegin(host) && call.scope === 'workspace') return false;
-  const outcome = await callTool(host, parts, reader, call);
+  const outcome = await callTool(host, parts, watched?.reader ?? view.reader, call);
   const after = host.plan() ?? plan;
-  if (outcome.status !== 'succeeded') return settle(outcome);
+  const seen = watched === null ? {} : { seen: watched.seen() };
+  if (outcome.status !== 'succeeded') return settle(outcome.status === 'failed' ? { ...outcome, ...seen } : outcome);
   const base = outcome.writes === undefined ? EMPTY_TREE : await workspace.baseTree(after);
-  return settle(readSuccess(host, after, call, outcome, (changes) => applyChanges(base, new Map([...after.changes, ...changes]))));
+  const settled = readSuccess(host, after, call, outcome, (changes) => applyChanges(base, new Map([...after.changes, ...changes])));
+  return settle({ ...settled, ...seen });
 }
 
 function mayNotBegin(host: PlanHost): boolean {
@@ -331,7 +341,7 @@ function readSuccess(
   call: Call,
   outcome: Succeeded,
   apply: (changes: Changes) => ReturnType<typeof applyChanges>,
-): SettleOutcome {
+): Extract<SettleOutcome, { status: 'succeeded' | 'failed' }> {
   const failed = (code: string, message: string): Failed => ({
     ...failedCall(code, message, leavesByTool(call)),
     reportedUsd: outcome.costUsd,

@@ -2,10 +2,11 @@
  * One write of a plan without a sandbox: made for the project's head, recorded with all that is sent, committed by compare-and-set under the
  * call's own key, settled. Whatever is interrupted goes on from the record: the same is sent again, and the project does it once.
  *
- * A head that has moved is read again, and the write made anew for it, as long as nobody else touched the paths that it changes.
+ * Each path that it writes has to be as the plan last knew it: as it read or wrote it, else as it was when the write was asked for. What was
+ * changed by others meanwhile is never overwritten; a tool that reads a file within its own call makes its write for what it read.
  */
 import type { CommittedOutcome, ProjectPort, TreeChange } from '../app/ports.ts';
-import type { CommittedWrite, PathChange, SentWrite } from '../core/plan/at-once.ts';
+import { type CommittedWrite, entryAs, isAsKnown, type PathChange, type SentWrite } from '../core/plan/at-once.ts';
 import type { SettleOutcome } from '../core/plan/commands.ts';
 import { type Call, haltOf, type Plan } from '../core/plan/plan.ts';
 import { type Changes, changesBetween, normaliseChanges } from '../core/workspace/changes.ts';
@@ -13,6 +14,7 @@ import type { Tree } from '../core/workspace/tree.ts';
 import type { PlanWorkspace, WorkspaceView } from './plan-workspace.ts';
 import { putMissingBlobs } from './put-blobs.ts';
 import type { PlanHost } from './run-plan.ts';
+import { watchReads } from './watch-reads.ts';
 
 /** How often a write is made anew for a head that has moved, in one go. */
 const MAX_MOVES = 8;
@@ -37,7 +39,7 @@ export async function writeAtOnce(job: WriteAtOnce): Promise<boolean> {
   if (found === null) return false;
   if (found.plan.terminal) return close(job, found.open, settle);
   if (found.open.status === 'authorised') {
-    const outcome = await aim(job, null);
+    const outcome = await aim(job);
     if (outcome !== 'sent') return outcome !== null && settle(outcome);
   }
   for (let moves = 0; ; moves += 1) {
@@ -50,7 +52,7 @@ export async function writeAtOnce(job: WriteAtOnce): Promise<boolean> {
     if (moves === MAX_MOVES) {
       return settle(failure('head_moves', 'the project changes too fast for the write to be made; nothing was written', true));
     }
-    const outcome = await aim(job, write);
+    const outcome = await aim(job);
     if (outcome !== 'sent') return outcome !== null && settle(outcome);
   }
 }
@@ -62,22 +64,24 @@ function current(host: PlanHost, { id, attempt }: Call): { readonly plan: Plan; 
 }
 
 /** Makes the write for the head as it is now and records it. Null: it may not begin now. Otherwise how the call ends without a write. */
-async function aim({ host, workspace, call, prepare }: WriteAtOnce, missed: SentWrite | null): Promise<'sent' | SettleOutcome | null> {
+async function aim({ host, workspace, call, prepare }: WriteAtOnce): Promise<'sent' | SettleOutcome | null> {
   const plan = host.plan();
   if (plan === null) return null;
   const view = await workspace.view(plan);
   const { head, tree } = view;
-  const touched = missed === null ? undefined : missed.before.find((before) => !isAs(tree, before));
-  if (touched !== undefined) {
-    const message = `'${touched[0]}' was changed in the project while this write was made; nothing was written. Read it again before writing it.`;
-    return failure('conflict', message);
-  }
   if (mayNotBegin(host) || head === null) return null;
-  const outcome = await prepare(view);
+  const watched = watchReads(view);
+  const outcome = await prepare({ ...view, reader: watched.reader });
   if (outcome.status !== 'succeeded') return outcome;
-  const changes = normaliseChanges(tree, new Map(outcome.changes));
+  const wanted = new Map(outcome.changes);
+  const changes = normaliseChanges(tree, wanted);
   // The project is as it should be: there is nothing to send.
-  if (changes.size === 0) return { ...outcome, changes: [], blobs: new Map() };
+  if (changes.size === 0) return { ...outcome, changes: [], blobs: new Map(), seen: beforeOf(tree, wanted) };
+  const readItself = new Set(watched.seen().flatMap(([path, { kind }]) => (kind === 'write' ? [path] : [])));
+  const lost = (await knownOf(workspace, plan, call, changes)).filter(
+    ([path, known]) => !readItself.has(path) && !isAsKnown(tree.entries.get(path), known),
+  );
+  if (lost.length > 0) return conflict(lost);
   const before = beforeOf(tree, changes);
   if (JSON.stringify([...changes, ...before]).length > MAX_WRITE_CHARACTERS)
     return failure('too_large', `the call would write ${changes.size} files at once; write fewer with one call`);
@@ -135,18 +139,27 @@ async function writtenBy({ workspace }: WriteAtOnce, write: SentWrite, { head, p
 }
 
 function beforeOf(tree: Tree, changes: Changes): readonly PathChange[] {
-  return [...changes.keys()].map((path): PathChange => {
-    const entry = tree.entries.get(path);
-    return [
-      path,
-      entry === undefined ? { kind: 'delete' } : { kind: 'write', mode: entry.mode, blob: entry.blob, sizeBytes: entry.sizeBytes },
-    ];
-  });
+  return [...changes.keys()].map((path): PathChange => [path, entryAs(tree.entries.get(path))]);
 }
 
-function isAs(tree: Tree, [path, change]: PathChange): boolean {
-  const entry = tree.entries.get(path);
-  return change.kind === 'delete' ? entry === undefined : entry?.blob === change.blob && entry.mode === change.mode;
+/** The paths that are to be written, as the plan last knew them. */
+async function knownOf(workspace: PlanWorkspace, plan: Plan, call: Call, changes: Changes): Promise<readonly PathChange[]> {
+  const seen = new Map(plan.seen);
+  const unseen = new Map([...changes].filter(([path]) => !seen.has(path)));
+  const asked = unseen.size === 0 || call.askedHead === undefined ? [] : beforeOf(await workspace.treeOf(call.askedHead), unseen);
+  return [...[...changes.keys()].flatMap((path): PathChange[] => pairOf(path, seen.get(path))), ...asked];
+}
+
+function pairOf(path: string, known: PathChange[1] | undefined): PathChange[] {
+  return known === undefined ? [] : [[path, known]];
+}
+
+/** It stays one until the plan has read the files again: what it knew of them is kept, also where it had never read them. */
+function conflict(lost: readonly PathChange[]): SettleOutcome {
+  const paths = lost.map(([path]) => `'${path}'`).join(', ');
+  const [were, them] = lost.length === 1 ? ['was', 'it'] : ['were', 'them'];
+  const message = `${paths} ${were} changed in the project since this plan last knew ${them}; nothing was written. Read ${them} again before writing ${them}.`;
+  return { ...failure('conflict', message), seen: lost };
 }
 
 function mayNotBegin(host: PlanHost): boolean {
@@ -154,6 +167,6 @@ function mayNotBegin(host: PlanHost): boolean {
   return plan === null || plan.terminal || haltOf(plan) !== null;
 }
 
-function failure(code: string, message: string, transient = false): SettleOutcome {
+function failure(code: string, message: string, transient = false): Extract<SettleOutcome, { status: 'failed' }> {
   return { status: 'failed', error: { code, message, transient }, dispatched: false, reportedUsd: undefined };
 }

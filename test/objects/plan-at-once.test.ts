@@ -384,6 +384,117 @@ describe('writers that meet', () => {
     expect(await historyOf(person, project, planId)).toEqual([]);
   });
 
+  const conflictOf = async (person: Principal, planId: string) =>
+    (await rowsOf(person, planId, 'call_settled')).flatMap(({ data }) => (data.error?.code === 'conflict' ? [data.error.message] : []));
+  const read = (path: string, id = idOf('r', path)) => ({ id, call: { tool: 'read_file', arguments: { path } } });
+  const failed = (person: Principal, planId: string) =>
+    until(person, planId, ({ plan }) => plan.phase === 'execute' && plan.state === 'errored');
+
+  it('a write that waited for its approval does not overwrite what others changed meanwhile', async () => {
+    const { person, project } = await unboxed({ 'a.txt': 'old\n', 'b.txt': 'b\n' });
+    const planId = await use(person, project, [write('a.txt', 'mine\n')], { guardrails: { require_approval_for_writes: true } });
+    const pending = onlyPending(await until(person, planId, isWaiting));
+    await commitElsewhere(person, project, 'a.txt', 'of another\n');
+    await approve(person, planId, pending);
+    await failed(person, planId);
+    expect(await conflictOf(person, planId)).toEqual([
+      "'a.txt' was changed in the project since this plan last knew it; nothing was written. Read it again before writing it.",
+    ]);
+    expect(await fileOf(person, project, 'a.txt')).toBe('of another\n');
+  });
+
+  it('a write that waited is made where only other files were changed', async () => {
+    const { person, project } = await unboxed({ 'a.txt': 'old\n', 'b.txt': 'b\n' });
+    const planId = await use(person, project, [write('a.txt', 'mine\n')], { guardrails: { require_approval_for_writes: true } });
+    const pending = onlyPending(await until(person, planId, isWaiting));
+    await commitElsewhere(person, project, 'b.txt', 'of another\n');
+    await approve(person, planId, pending);
+    expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
+    expect(await fileOf(person, project, 'a.txt')).toBe('mine\n');
+  });
+
+  it.each([
+    ['read', { 'a.txt': 'old\n' }],
+    ['looked for in vain', {}],
+  ])('a write of what was %s before does not overwrite what others wrote since', async (_, files) => {
+    const { person, project } = await unboxed({ 'b.txt': 'b\n', ...files });
+    const planId = await use(person, project, [{ ...read('a.txt'), on_refused: 'continue' }, ASK, write('a.txt', 'mine\n')]);
+    await until(person, planId, isWaiting);
+    await commitElsewhere(person, project, 'a.txt', 'of another\n');
+    await resume(person, planId);
+    await failed(person, planId);
+    expect(await conflictOf(person, planId)).toHaveLength(1);
+    expect(await fileOf(person, project, 'a.txt')).toBe('of another\n');
+  });
+
+  it('a conflict stays until the file was read again, also where it had never been read and after the object is gone', async () => {
+    const { person, project } = await unboxed({ 'a.txt': 'old\n' });
+    const steps = [write('a.txt', 'mine\n', 'first'), ASK, write('a.txt', 'again\n', 'second')];
+    const planId = await use(person, project, steps);
+    await until(person, planId, isWaiting);
+    await commitElsewhere(person, project, 'a.txt', 'of another\n');
+    await resume(person, planId);
+    await failed(person, planId);
+    for (let n = 2; n <= 3; n += 1) {
+      await crash(person, planId);
+      const plan = await planOf(person, planId).read();
+      expect(plan?.plan.state).toBe('errored');
+      await call(person, '_cleveragents/plan/execute', { plan_id: planId });
+      await expect.poll(async () => (await conflictOf(person, planId)).length, { timeout: 10_000 }).toBe(n);
+      expect(await fileOf(person, project, 'a.txt')).toBe('of another\n');
+    }
+  });
+
+  it('what was read again may be written', async () => {
+    const { person, project } = await unboxed({ 'a.txt': 'old\n' });
+    const planId = await use(person, project, [
+      read('a.txt', 'before'),
+      ASK,
+      { ...write('a.txt', 'mine\n', 'early'), on_refused: 'continue' },
+      read('a.txt', 'after'),
+      write('a.txt', 'mine\n', 'late'),
+    ]);
+    await until(person, planId, isWaiting);
+    await commitElsewhere(person, project, 'a.txt', 'of another\n');
+    await resume(person, planId);
+    expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
+    expect(await conflictOf(person, planId)).toHaveLength(1);
+    expect(await fileOf(person, project, 'a.txt')).toBe('mine\n');
+  });
+
+  it('what reads within its own call loses nothing: an edit and an addition are made in what others wrote', async () => {
+    const { person, project } = await unboxed({ 'a.txt': 'one\n', 'b.txt': 'b\n' });
+    const planId = await use(person, project, [
+      read('a.txt'),
+      read('b.txt'),
+      ASK,
+      edit('a.txt', 'one', 'two'),
+      { id: 'add', call: { tool: 'write_file', arguments: { path: 'b.txt', content: 'mine\n', append: true } } },
+    ]);
+    await until(person, planId, isWaiting);
+    await commitElsewhere(person, project, 'a.txt', 'zero\none\n');
+    await commitElsewhere(person, project, 'b.txt', 'b\nof another\n');
+    await resume(person, planId);
+    expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
+    expect(await fileOf(person, project, 'a.txt')).toBe('zero\ntwo\n');
+    expect(await fileOf(person, project, 'b.txt')).toBe('b\nof another\nmine\n');
+  });
+
+  it('two plans that add to one file at the same time lose nothing', async () => {
+    const { person, project } = await unboxed({ 'log.txt': '' });
+    const steps = (name: string) =>
+      Array.from({ length: 4 }, (_, n) => ({
+        id: `${name}${n}`,
+        call: { tool: 'write_file', arguments: { path: 'log.txt', content: `${name} ${n}\n`, append: true } },
+      }));
+    const plans = await Promise.all([use(person, project, steps('left')), use(person, project, steps('right'))]);
+    for (const planId of plans) expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
+    const lines = ((await fileOf(person, project, 'log.txt')) ?? '').trim().split('\n');
+    for (const name of ['left', 'right'])
+      expect(lines.filter((line) => line.startsWith(name))).toEqual([0, 1, 2, 3].map((n) => `${name} ${n}`));
+    expect(lines).toHaveLength(8);
+  });
+
   it('two plans that write to one project at the same time lose nothing', async () => {
     const { person, project } = await unboxed({ 'shared.txt': 'start\n' });
     const steps = (name: string) => Array.from({ length: 6 }, (_, n) => write(`${name}/${n}.txt`, `${name} ${n}\n`, `${name}${n}`));

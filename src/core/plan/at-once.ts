@@ -5,6 +5,7 @@
  */
 import type { JsonValue } from '../json.ts';
 import type { Change } from '../workspace/changes.ts';
+import type { TreeEntry } from '../workspace/tree.ts';
 import type { Plan, Stored } from './plan.ts';
 
 /** One path and what it is afterwards. */
@@ -56,6 +57,25 @@ export function writesAtOnce({
   readonly action: Pick<Plan['action'], 'apply'>;
 }): boolean {
   return sandbox.strategy === 'none' && project !== null && action.apply !== 'none';
+}
+
+/** Files of which a plan keeps what it last knew; of those before, what was there when a write was asked for counts. */
+export const MAX_SEEN = 500;
+
+/** What is at a path, as the change that makes it so; nothing there is a deletion. */
+export function entryAs(entry: TreeEntry | null | undefined): Change {
+  return entry == null ? { kind: 'delete' } : { kind: 'write', mode: entry.mode, blob: entry.blob, sizeBytes: entry.sizeBytes };
+}
+
+/** What a plan last knew of files, with what it has come to know now. The newest last. */
+export function withSeen(known: readonly PathChange[] | undefined, now: readonly PathChange[]): readonly PathChange[] {
+  const newer = new Set(now.map(([path]) => path));
+  return [...(known ?? []).filter(([path]) => !newer.has(path)), ...now].slice(-MAX_SEEN);
+}
+
+/** Whether a path is as it was known to be: the same contents in the same mode, or nothing. */
+export function isAsKnown(entry: TreeEntry | null | undefined, known: Change): boolean {
+  return known.kind === 'delete' ? entry == null : entry?.blob === known.blob && entry.mode === known.mode;
 }
 
 /** The account of what was written, with one write more. */

@@ -7,7 +7,7 @@ import type { PushChange } from '../push/push-config.ts';
 import type { FieldIssue } from '../refusal.ts';
 import type { SandboxSettings } from '../sandbox.ts';
 import type { Change } from '../workspace/changes.ts';
-import type { CommittedWrite, SentWrite } from './at-once.ts';
+import type { CommittedWrite, PathChange, SentWrite } from './at-once.ts';
 import type { ExternalCommand } from './external/commands.ts';
 import type { ActorRef, DiffSummary, Grant, HaltLevel, LockedProfile, OutcomeStatistics, PlanMessage, ProjectRef } from './plan.ts';
 import type { Proposal } from './proposal.ts';
@@ -35,6 +35,8 @@ export interface CallFacts {
   /** The hosts that the call would reach; absent: not known. */
   readonly hosts?: readonly string[];
   readonly bytes: number;
+  /** The project's head that it was asked for; absent: the plan has files of its own. */
+  readonly head?: string;
 }
 
 /** Of a call of which nothing is known: no paths, no sizes, and its schema is somebody else's business. */
@@ -88,6 +90,7 @@ export type SettleOutcome =
       readonly readPaths: readonly string[];
       readonly reportedUsd: unknown;
       readonly taint: string | null;
+      readonly seen?: readonly PathChange[];
     }
   /** The project holds the write that was sent; what the call answers was kept with it. */
   | ({ readonly status: 'written' } & CommittedWrite)
@@ -96,6 +99,7 @@ export type SettleOutcome =
       readonly error: { readonly code: string; readonly message: string; readonly transient: boolean };
       readonly dispatched: boolean;
       readonly reportedUsd: unknown;
+      readonly seen?: readonly PathChange[];
     }
   | { readonly status: 'unknown'; readonly reason: string };
 

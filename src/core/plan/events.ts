@@ -132,6 +132,8 @@ export interface EventBodies {
     readonly charge: Charge | null;
     readonly changes: readonly (readonly [string, Change])[];
     readonly read_paths: readonly string[];
+    /** Where the plan writes at once: files that it read, or tried to, as they are in the project; after a conflict, as they were known. */
+    readonly seen?: readonly PathChange[];
     readonly taint: string | null;
     /** Digest of the plan's files with `changes`. */
     readonly tree?: string;

@@ -7,7 +7,7 @@ import { canonicalJson } from '../json.ts';
 import { chargeLate, EMPTY_LEDGER, grant, markWarned, type PlanLedger, release, reserve, settle } from '../ledger.ts';
 import { parseCostUsd } from '../money.ts';
 import { DEFAULT_SANDBOX } from '../sandbox.ts';
-import { withWrite } from './at-once.ts';
+import { withSeen, withWrite } from './at-once.ts';
 import { withCheckpoint } from './checkpoint.ts';
 import type { Charge, EventBodies, LogRow, Move } from './events.ts';
 import { checkRecorded, countCall, imported, openedOutside, settledOutside } from './external/evolve.ts';
@@ -353,7 +353,9 @@ function callSent(plan: Plan, { call_id: id, write }: Body<'call_sent'>): Plan {
 function withChanges(plan: Plan, { changes, written, tree }: Body<'call_settled'>): Plan {
   if (changes.length === 0) return plan;
   const next = { ...plan, changes: [...new Map([...plan.changes, ...changes])], tree: written?.head ?? tree ?? null };
-  return written === undefined ? next : { ...next, writtenAtOnce: withWrite(plan.writtenAtOnce, written) };
+  return written === undefined
+    ? next
+    : { ...next, writtenAtOnce: withWrite(plan.writtenAtOnce, written), seen: withSeen(plan.seen, changes) };
 }
 
 function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
@@ -370,12 +372,14 @@ function callSettled(plan: Plan, data: Body<'call_settled'>, day: Day): Plan {
       call.attempt === data.attempt ? settledOutside({ ...withoutWrite(call), status: data.outcome }, data) : call,
     );
   }
+  const withFiles = withChanges(next, data);
   return withCall(
     {
-      ...withChanges(next, data),
+      ...withFiles,
       readPaths: data.read_paths.length === 0 ? next.readPaths : [...new Set([...next.readPaths, ...data.read_paths])],
       readHosts: hostsAfter(next, data),
       tainted: next.tainted || data.taint !== null,
+      ...(data.seen === undefined ? {} : { seen: withSeen(withFiles.seen, data.seen) }),
     },
     data.call_id,
     (call) =>

@@ -8,7 +8,7 @@ import type { AutomationProfile, ProfileLevel, ThresholdName } from '../profile.
 import type { SandboxSettings } from '../sandbox.ts';
 import type { RiskClass } from '../tool.ts';
 import type { Change } from '../workspace/changes.ts';
-import type { SentWrite, WrittenAtOnce } from './at-once.ts';
+import type { PathChange, SentWrite, WrittenAtOnce } from './at-once.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { ExternalCall, ExternalState } from './external/external.ts';
 import type { DecisionType, StepResult } from './proposal.ts';
@@ -125,6 +125,8 @@ export interface Call {
   readonly external?: ExternalCall;
   /** What it writes goes to the project at once (at-once.ts). */
   readonly atOnce?: true;
+  /** Of such a call: the project's head when it was asked for. */
+  readonly askedHead?: string;
   /** The checkpoint that was recorded before it. */
   readonly checkpointId?: string;
   /** The write that was sent, until its outcome is known. */
@@ -333,6 +335,8 @@ export interface Plan {
   readonly checkpointsMade: number;
   /** Present once something went to the project at once; `changes` are then what is written there. */
   readonly writtenAtOnce?: WrittenAtOnce;
+  /** Files of the project as the plan last read or wrote them, where it writes at once; what it writes next is compared with that. */
+  readonly seen?: readonly PathChange[];
   readonly readPaths: readonly string[];
   /** Hosts outside from which the plan has read. */
   readonly readHosts: readonly string[];

@@ -1,4 +1,3 @@
-import type { JsonValue } from '../../core/json.ts';
 import type { Proposal, ProposedCall, StepResult } from '../../core/plan/proposal.ts';
 import type { Actor, ActorContext } from './actor.ts';
 import type { Command, CommandProblem } from './command-language.ts';
@@ -180,7 +179,7 @@ function stepsOf(command: Command, number: number): readonly CommandStep[] {
       return change('edit_file', { path, old_text: oldText, new_text: newText, ...(all ? { replace_all: true } : {}) });
     }
     case 'append':
-      return [calling(`${id}-read`, { tool: 'read_file', arguments: { path: command.path } }, 'stop'), appending(command, id, label)];
+      return change('write_file', { path: command.path, content: command.content, append: true });
     case 'call':
       return [calling(id, { tool: command.tool, arguments: command.arguments }, 'stop'), showing(command, id, label)];
     case 'say':
@@ -207,32 +206,6 @@ function showing(command: Command, callId: string, label: string): CommandStep {
       return { kind: 'artifact', stepId, artifact: { artifactId: stepId, ...showResult(command, result.value) }, cursor };
     },
   };
-}
-
-/** There is no tool that appends, and none is needed: the file as it was read, with the text behind it, is written. */
-function appending(command: Extract<Command, { kind: 'write' | 'append' }>, id: string, label: string): CommandStep {
-  return {
-    id,
-    label,
-    ifFailed: 'stop',
-    propose({ last, results }, cursor) {
-      const value = (last ?? results.get(`${id}-read`))?.value;
-      const before = memberOf(value, 'content');
-      // Writing what was read in part would cut the file off.
-      if (typeof before !== 'string' || memberOf(value, 'truncated') === true) {
-        return { kind: 'fail', message: `${label}: the file is too large to be read as a whole; use replace to change a part of it` };
-      }
-      const gap = before === '' || before.endsWith('\n') ? '' : '\n';
-      const args = { path: command.path, content: `${before}${gap}${command.content}` };
-      return { kind: 'calls', stepId: id, calls: [{ tool: 'write_file', arguments: args }], onRefused: 'fail', cursor };
-    },
-  };
-}
-
-function memberOf(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, JsonValue>>)[name]
-    : undefined;
 }
 
 function reasonOf(result: StepResult): string {

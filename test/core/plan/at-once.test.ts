@@ -1,6 +1,6 @@
 /** Writes that go to the project at once: how they are decided, recorded and accounted for. The engine's part is in test/objects. */
 import { describe, expect, it } from 'vitest';
-import { writesAtOnce } from '../../../src/core/plan/at-once.ts';
+import { MAX_SEEN, type PathChange, withSeen, writesAtOnce } from '../../../src/core/plan/at-once.ts';
 import type { SettleOutcome } from '../../../src/core/plan/commands.ts';
 import { valuesOfRow } from '../../../src/core/plan/values-of-row.ts';
 import { DEFAULT_SANDBOX } from '../../../src/core/sandbox.ts';
@@ -171,3 +171,30 @@ const emptyDiff: NonNullable<PlanDriver['script']['diff']> = (plan) => {
   const files = plan.changes.map(([path]) => ({ path, status: 'added', additions: 1, deletions: 0 }));
   return { digest: 'd'.repeat(64), base: head, result: head, files, additions: 1, deletions: 0, patch: '+' };
 };
+
+describe('what a plan last knew of files', () => {
+  const at = (path: string, blob: string): PathChange => [path, { kind: 'write', mode: '100644', blob, sizeBytes: 1 }];
+
+  it('is the newest word of each, and the oldest go when there are too many', () => {
+    expect(withSeen([at('a', '1'), at('b', '1')], [at('a', '2'), ['c', { kind: 'delete' }]])).toEqual([
+      at('b', '1'),
+      at('a', '2'),
+      ['c', { kind: 'delete' }],
+    ]);
+    const many = Array.from({ length: MAX_SEEN }, (_, n) => at(`f${n}`, '1'));
+    const kept = withSeen(many, [at('new', '1')]);
+    expect(kept).toHaveLength(MAX_SEEN);
+    expect([kept[0], kept.at(-1)]).toEqual([at('f1', '1'), at('new', '1')]);
+  });
+
+  it('is in the rows that say how calls ended, so that it follows from the log: what was read, and what was written after it', () => {
+    const seen = [at('a.txt', 'b'.repeat(64))];
+    const driver = atFirstCall({}, call('files.read'), WRITE);
+    driver.do({ type: 'settle', callId: 'c1', attempt: 1, outcome: { ...(succeeded() as typeof MADE), seen } });
+    expect(driver.plan.seen).toEqual(seen);
+    driver.run({ ...driver.script, outcome: () => null });
+    driver.do({ type: 'mark_sent', callId: 'c2', attempt: 1, write: writeOf(MADE, driver.plan) });
+    driver.do({ type: 'settle', callId: 'c2', attempt: 1, outcome: takenBy(driver.plan, 'c2') });
+    expect(driver.plan.seen).toEqual(MADE.changes);
+  });
+});

@@ -142,11 +142,11 @@ describe('a command that fails or is refused', () => {
     },
   );
 
-  it('is not an append to a file that was read only in part', async () => {
-    const large = { big: 'line\n'.repeat(20_000) };
-    const done = await run('append big: x', { files: large });
-    expect(done.end).toMatchObject({ kind: 'fail', message: expect.stringContaining('too large') });
-    expect(done.files).toEqual(large);
+  it('is not an append to a large file: it keeps all of it', async () => {
+    const large = 'line\n'.repeat(20_000);
+    const done = await run('append big: x', { files: { big: large } });
+    expect(done.files).toEqual({ big: `${large}x\n` });
+    expect(callsIn(done)).toMatchObject([{ tool: 'write_file', arguments: { append: true } }]);
   });
 });
 

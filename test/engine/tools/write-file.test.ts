@@ -27,6 +27,29 @@ describe('write_file', () => {
     expect(outcome).toMatchObject({ writes: [{ kind: 'put', path: 'a', mode: '100644', bytes: Uint8Array.of(0, 255) }] });
   });
 
+  it('adds to the end of a file, on a line of its own, and keeps its executable bit', async () => {
+    const add = (content: string) => ({ path: 'a', content, append: true });
+    expect((await run(WRITE_FILE, { a: 'one\n' }, add('two\n'))).files).toEqual({ a: 'one\ntwo\n' });
+    expect((await run(WRITE_FILE, { a: 'öne' }, add('two'))).files).toEqual({ a: 'öne\ntwo' });
+    expect((await run(WRITE_FILE, { a: '' }, add('two'))).files).toEqual({ a: 'two' });
+    const { outcome, files } = await run(WRITE_FILE, { a: { content: 'one', mode: '100755' as const } }, add('two'));
+    expect(files).toEqual({ a: '*one\ntwo' });
+    expect(outcome).toMatchObject({ result: { created: false, size_bytes: 7, executable: true, sha256: sha256('one\ntwo') } });
+  });
+
+  it.each([
+    ['to a file that is not there', { path: 'none', content: 'x' }, 'not_found'],
+    ['to a link', { path: 'link', content: 'x' }, 'is_symlink'],
+    ['to what is no text', { path: 'bytes', content: 'x' }, 'not_text'],
+    ['bytes', { path: 'a', content: 'AP8=', encoding: 'base64' }, 'invalid_arguments'],
+    ['more than a file may hold', { path: 'a', content: 'x'.repeat(MAX_FILE_BYTES - 1) }, 'too_large'],
+  ])('does not add %s', async (_what, args, code) => {
+    const before = { a: 'y', link: { content: 'a', mode: '120000' as const }, bytes: '\u0000' };
+    const { outcome, files } = await run(WRITE_FILE, before, { ...args, append: true });
+    expect(outcome).toMatchObject({ status: 'failed', error: { code }, dispatched: false });
+    expect(files['a']).toBe('y');
+  });
+
   it('takes a file of exactly the largest size', async () => {
     expect((await run(WRITE_FILE, {}, { path: 'a', content: 'x'.repeat(MAX_FILE_BYTES) })).outcome.status).toBe('succeeded');
   });

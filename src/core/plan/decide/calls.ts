@@ -373,6 +373,7 @@ function makeCall(work: Work, plan: Plan, proposed: ProposedCall, facts: CallFac
     scope: atOnce ? 'external' : (spec?.scope ?? 'external'),
     idempotent: atOnce || (spec?.idempotent ?? false),
     ...(atOnce ? { atOnce: true as const } : {}),
+    ...(atOnce && known.head !== undefined ? { askedHead: known.head } : {}),
     estimateMicroUsd,
     confidence: callConfidence(plan, riskClass, proposed, known),
     status: 'asked',

@@ -5,7 +5,7 @@ import { chargeOf } from '../../ledger.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
-import type { CommittedWrite } from '../at-once.ts';
+import type { CommittedWrite, PathChange } from '../at-once.ts';
 import type { SettleOutcome } from '../commands.ts';
 import type { Charge } from '../events.ts';
 import { reservationId } from '../evolve.ts';
@@ -87,6 +87,7 @@ function settleSuccess(work: Work, call: Call, outcome: Extract<SettleOutcome, {
     ...(outcome.tree === undefined || outcome.changes.length === 0 ? {} : { tree: outcome.tree }),
     read_paths: outcome.readPaths,
     taint: outcome.taint,
+    ...seenIn(outcome),
   });
 }
 
@@ -108,6 +109,7 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
       error: outcome.error,
       reason: outcome.error.message,
       charge,
+      ...seenIn(outcome),
     });
     redecide(work, [call.id]);
     return;
@@ -120,6 +122,7 @@ function settleFailure(work: Work, call: Call, outcome: Extract<SettleOutcome, {
     reason: outcome.error.message,
     retry_at: retries && ruling === 'proceed' ? new Date(Date.parse(work.context.now) + backoffMs(call.attempt)).toISOString() : null,
     charge,
+    ...seenIn(outcome),
   });
   if (!retries) return;
   const reason = `modify_config (${GATES.modify_config.transition}): attempt ${call.attempt} of ${limit === null ? 'any number' : limit + 1} failed: ${outcome.error.message}`;
@@ -231,6 +234,11 @@ export function asJson(value: unknown): JsonValue {
   if (value === undefined || value === null) return null;
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   return typeof value === 'string' ? value.slice(0, 100) : `(${typeof value})`;
+}
+
+/** What is known of the project's files now, in the row that says how the call ended. */
+function seenIn({ seen }: { readonly seen?: readonly PathChange[] }): { readonly seen?: readonly PathChange[] } {
+  return seen === undefined || seen.length === 0 ? {} : { seen };
 }
 
 function empty(callId: string, attempt: number) {

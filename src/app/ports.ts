@@ -214,19 +214,17 @@ export interface PlanListPage {
 
 /** What a plan tells of its spending; all of it, each time. */
 export interface PlanSpend {
-  /** Name of the profile whose budget it counts against as well; null: of none. */
-  readonly profile: string | null;
+  /** Name of the profile under which it was spent. */
+  readonly profile: string;
   readonly rows: readonly SpendRow[];
 }
 
 /** What a plan that was closed without its ledger is said to have spent: by the day of the reservation, of no tool. */
 export interface ClosedSpend {
-  /** As in `PlanSpend`. */
-  readonly profile: string | null;
   readonly days: readonly { readonly day: Day; readonly chargedMicroUsd: number }[];
 }
 
-/** The plans of an org, of one of its sessions, or those that count against the budget of a profile. */
+/** The plans of an org, of one of its sessions, or under a profile. */
 export interface SpendingQuery {
   readonly org: string;
   readonly of: BudgetRef;
@@ -241,7 +239,8 @@ export interface Spending {
   /** Sums over all plans, also those that are not listed. */
   readonly spentMicroUsd: number;
   readonly reservedMicroUsd: number;
-  /** Held on the days of the window that holds `day`. */
+  /** Spent, and held, on the days of the window that holds `day`. */
+  readonly spentIn: Readonly<Record<CapWindow, number>>;
   readonly reservedIn: Readonly<Record<CapWindow, number>>;
   readonly tools: readonly Omit<SpendRow, 'day'>[];
   readonly toolCount: number;

@@ -238,6 +238,11 @@ export function resolveProfile(choice: ProfileChoice): { readonly name: string; 
   return { name: 'manual', level: 'default' };
 }
 
+/** Whether a name is one of the eight. */
+export function isBuiltinProfileName(name: string): name is BuiltinProfileName {
+  return BUILTIN_PROFILE_NAMES.some((builtin) => builtin === name);
+}
+
 /** Whether a name is one of the eight, or could be taken for one (`Manual`). */
 export function isReservedProfileName(name: string): boolean {
   return BUILTIN_PROFILE_NAMES.some((builtin) => builtin === foldName(name));

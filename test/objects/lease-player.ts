@@ -58,7 +58,7 @@ export class LeasePlayer {
   constructor(org: string, parent: BudgetRef, capMicroUsd: number | null = null) {
     this.capMicroUsd = capMicroUsd;
     this.parent = budgets.node(org, parent);
-    this.lease = openLease([], this.ledger(), capMicroUsd);
+    this.lease = openLease([], this.ledger(), { capMicroUsd });
     PLAYED.set(playedKey(org, this.id), (_from, recall) => this.recall(recall));
   }
 
@@ -103,7 +103,7 @@ export class LeasePlayer {
   crash(): void {
     for (const { done } of this.waiting.values()) done({ kind: 'busy' });
     this.waiting.clear();
-    this.lease = openLease(this.rows.values(), this.ledger(), this.capMicroUsd);
+    this.lease = openLease(this.rows.values(), this.ledger(), { capMicroUsd: this.capMicroUsd });
   }
 
   /** Charged and reserved. */

@@ -244,13 +244,14 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
         profile: 'frugal',
         rows: [spend(day, 't1', 5, 2), spend(other, 't1', 3), spend(other, null, 1, 4)],
       });
-      await plans.upsert(planOf(org, 'b', { sessionId: 's2' }), { profile: null, rows: [spend(day, 't2', 20)] });
+      await plans.upsert(planOf(org, 'b', { sessionId: 's2' }), { profile: 'other', rows: [spend(day, 't2', 20)] });
       await plans.upsert(planOf(newOrg(), 'a', { sessionId: 's1' }), { profile: 'frugal', rows: [spend(day, 't1', 1000)] });
       const amounts = (spentMicroUsd: number, reservedMicroUsd: number) => ({ spentMicroUsd, reservedMicroUsd });
       const read = (of: BudgetRef, limit = 10) => plans.spending({ org, of, day, limit });
       const at = planOf(org, 'a').updatedAt;
       const ofA = {
         ...amounts(9, 6),
+        spentIn: { total: 9, monthly: 9, daily: 5 },
         reservedIn: { total: 6, monthly: 6, daily: 2 },
         tools: [
           { tool: 't1', ...amounts(8, 2) },
@@ -265,6 +266,7 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
       expect(await read({ kind: 'profile', name: 'frugal' })).toEqual(ofA);
       expect(await read({ kind: 'org' }, 1)).toEqual({
         ...amounts(29, 6),
+        spentIn: { total: 29, monthly: 29, daily: 25 },
         reservedIn: { total: 6, monthly: 6, daily: 2 },
         tools: [{ tool: 't2', ...amounts(20, 0) }],
         toolCount: 3,
@@ -293,9 +295,9 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
         const { spentMicroUsd, reservedMicroUsd } = await plans.spending({ org, of, day: '2026-11-03', limit: 10 });
         return [spentMicroUsd, reservedMicroUsd];
       };
-      await plans.upsert(planOf(org, 'a', { seq: 2, sessionId: 's1' }), { profile: null, rows: [row('t1', 0, 7), row('t2', 0, 1)] });
+      await plans.upsert(planOf(org, 'a', { seq: 2, sessionId: 's1' }), { profile: 'other', rows: [row('t1', 0, 7), row('t2', 0, 1)] });
       await plans.upsert(planOf(org, 'a', { seq: 4, sessionId: 's2' }), { profile: 'frugal', rows: [row('t2', 3, 0)] });
-      expect(await plans.upsert(planOf(org, 'a', { seq: 3, sessionId: 's1' }), { profile: null, rows: [row('t1', 0, 7)] })).toBe(false);
+      expect(await plans.upsert(planOf(org, 'a', { seq: 3, sessionId: 's1' }), { profile: 'other', rows: [row('t1', 0, 7)] })).toBe(false);
       await plans.upsert(planOf(org, 'a', { seq: 5, sessionId: 's2' }));
       expect(await read({ kind: 'org' })).toEqual([3, 0]);
       expect(await read({ kind: 'session', id: 's2' })).toEqual([3, 0]);
@@ -306,21 +308,21 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
     it('says of a plan that was closed that it holds nothing and has spent what it was charged, however often that is told', async () => {
       const org = newOrg();
       const [day, next] = ['2026-11-03', '2026-11-04'];
-      const plan = planOf(org, 'a', { seq: 2, sessionId: 's1' });
+      const plan = planOf(org, 'a', { seq: 2, sessionId: 's1', profile: 'frugal' });
       const rows = [
         { day, tool: 't1', spentMicroUsd: 5, reservedMicroUsd: 7 },
         { day, tool: null, spentMicroUsd: 1, reservedMicroUsd: 0 },
       ];
       await plans.upsert(plan, { profile: 'frugal', rows });
       await plans.upsert(planOf(org, 'b', { seq: 1, sessionId: 's1' }), {
-        profile: null,
+        profile: 'other',
         rows: [{ ...rows[0], day, tool: 't1' } as never],
       });
       const days = [
         { day, chargedMicroUsd: 20 },
         { day: next, chargedMicroUsd: 4 },
       ];
-      for (let times = 0; times < 2; times += 1) await plans.closeSpending(plan, { profile: 'frugal', days });
+      for (let times = 0; times < 2; times += 1) await plans.closeSpending(plan, { days });
       const spending = await plans.spending({ org, of: { kind: 'profile', name: 'frugal' }, day, limit: 10 });
       expect(spending).toMatchObject({ spentMicroUsd: 24, reservedMicroUsd: 0 });
       expect(spending.tools).toEqual([
@@ -328,7 +330,7 @@ export function planIndexSuite(adapter: string, plans: PlanIndex): void {
         { tool: 't1', spentMicroUsd: 5, reservedMicroUsd: 0 },
       ]);
       // What is known to be spent is not taken back by one who knows less, and another plan is another's.
-      await plans.closeSpending(plan, { profile: 'frugal', days: [{ day, chargedMicroUsd: 3 }] });
+      await plans.closeSpending(plan, { days: [{ day, chargedMicroUsd: 3 }] });
       const all = await plans.spending({ org, of: { kind: 'session', id: 's1' }, day, limit: 10 });
       expect(all).toMatchObject({ spentMicroUsd: 29, reservedMicroUsd: 7 });
     });

@@ -153,13 +153,16 @@ async function profileView(org: string, name: string, day: string, services: Ser
   if (!found.ok) return found;
   const ref = { kind: 'profile', name } as const;
   const [shown, told] = await Promise.all([services.budgets.node(org, ref).show(day), toldOf(org, ref, day, services)]);
-  if (found.value === null && shown.childCount === 0) return err(notFound('profile', name));
+  if (found.value === null && shown.childCount === 0 && told.planCount === 0) return err(notFound('profile', name));
   const capUsd = found.value?.document.safety.max_total_cost ?? null;
   const cap = capUsd === null ? null : parseCapUsd(capUsd);
   const capMicroUsd = cap?.ok === true ? cap.value : null;
-  const caps = shown.caps.map((each) => {
+  const caps = shown.caps.map((shownCap) => {
+    const used = Math.max(shownCap.spentMicroUsd + shownCap.leasedMicroUsd, told.spentIn[shownCap.window]);
+    // Both hear of charges a moment after they were made; of those under a built-in profile, which can have no limit, only the index does.
+    const spentMicroUsd = Math.max(shownCap.spentMicroUsd, told.spentIn[shownCap.window]);
+    const each = { ...shownCap, spentMicroUsd, leasedMicroUsd: used - spentMicroUsd };
     if (each.window !== 'total' || capMicroUsd === null) return each;
-    const used = each.spentMicroUsd + each.leasedMicroUsd;
     return {
       ...each,
       capMicroUsd,

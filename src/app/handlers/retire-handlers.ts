@@ -32,7 +32,7 @@ export const retireHandlers = {
       const end = isTerminal(row.taskState as TaskState) ? {} : { state: 'cancelled', taskState: 'canceled', updatedAt: at, statusAt: at };
       // Nobody waits for it any more: neither the sweeper, nor the kill switch, nor whoever lists what is to be approved.
       await services.planIndex.upsert({ ...row, ...end, wakeAt: null, pendingApprovals: 0 });
-      await services.planIndex.closeSpending(row, retired.spend ?? { profile: null, days: [] });
+      await services.planIndex.closeSpending(row, retired.spend ?? { days: [] });
     }
     const { problem, firstBadSeq, lastGood, chargedMicroUsd, by } = retired;
     return ok({

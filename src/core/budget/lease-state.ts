@@ -20,6 +20,11 @@ import type { Day } from './window.ts';
  * are written in the transaction of the decision they belong to, and before anything of the step is sent.
  */
 export interface LeaseState {
+  /**
+   * Whether what the plan reserves has to be covered from here. False: nothing is asked for and nothing is held back; the parent is told what
+   * was charged, as overdrawn, so that those who are limited by it count it.
+   */
+  readonly covers: boolean;
   /** What the plan brings with each ask (`Ask.capMicroUsd`): its locked limit on everything under its profile; null towards a session. */
   readonly capMicroUsd: number | null;
   /* Durable. */
@@ -74,11 +79,16 @@ export interface LeaseStep {
 }
 
 /** A lease as it is when the plan is made, or after a crash or an eviction. */
-export function openLease(rows: Iterable<LeaseRow>, ledger: LedgerView, capMicroUsd: number | null = null): LeaseState {
+export function openLease(
+  rows: Iterable<LeaseRow>,
+  ledger: LedgerView,
+  { capMicroUsd = null, covers = true }: { readonly capMicroUsd?: number | null; readonly covers?: boolean } = {},
+): LeaseState {
   return {
+    covers,
     capMicroUsd,
     rows: new Map([...rows].map((row) => [row.day, row])),
-    ledger,
+    ledger: covers ? ledger : chargesOf(ledger),
     watched: true,
     line: [],
     promised: [],
@@ -87,6 +97,14 @@ export function openLease(rows: Iterable<LeaseRow>, ledger: LedgerView, capMicro
     recentMicroUsd: 0,
     heard: new Map(),
   };
+}
+
+/** Only what was charged: all that a parent is told of which nothing is held. A day on which nothing was is none. */
+export function chargesOf({ days, ended }: LedgerView): LedgerView {
+  const charged = [...days].flatMap(([day, { settledMicroUsd }]) =>
+    settledMicroUsd === 0 ? [] : [[day, { settledMicroUsd, reservedMicroUsd: 0 }] as const],
+  );
+  return { days: new Map(charged), ended };
 }
 
 /** What can be authorised on a day without asking. */

@@ -1,4 +1,5 @@
 import {
+  chargesOf,
   daysOf,
   freeOn,
   isUnheard,
@@ -85,8 +86,15 @@ export function recalled(lease: LeaseState, recall: Recall, nowMs: number): Leas
   return finish(draft, { kind: 'recall_reply', reply: { day, r, s, v, left } });
 }
 
-/** After every commit that changed the ledger. `decided` names tickets that were `ready`, whatever came of them. */
+/**
+ * After every commit that changed the ledger. `decided` names tickets that were `ready`, whatever came of them. A parent from which nothing is
+ * held is told later, by `reportLease` and its like, and not of every charge.
+ */
 export function ledgerChanged(lease: LeaseState, ledger: LedgerView, decided: readonly string[], nowMs: number): LeaseStep {
+  if (!lease.covers) {
+    const told = { ...lease, ledger: chargesOf(ledger) };
+    return ledger.ended ? finish(begin(told, nowMs)) : { lease: told, changes: new Map(), outputs: [] };
+  }
   const draft = begin({ ...lease, ledger, promised: lease.promised.filter((ticket) => !decided.includes(ticket.id)) }, nowMs);
   if (ledger.ended) failBusy(draft);
   return finish(draft);
@@ -265,8 +273,12 @@ function close(draft: Draft, day: Day): void {
 }
 
 function tell(draft: Draft, day: Day): void {
+  if (!isUntold(draft, day)) return;
   const { r, s, v } = leaseCounts(draft, day);
-  if (isUntold(draft, day)) draft.outputs.push({ kind: 'freed', freed: { day, r, s, v } });
+  // What was to be said of the day earlier in the step is part of it.
+  const earlier = draft.outputs.findIndex((output) => output.kind === 'freed' && output.freed.day === day);
+  if (earlier >= 0) draft.outputs.splice(earlier, 1);
+  draft.outputs.push({ kind: 'freed', freed: { day, r, s, v } });
 }
 
 /** Whether the parent may know less of a day than there is to know; a day on which nothing happened is none. */

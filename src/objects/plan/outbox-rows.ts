@@ -45,8 +45,8 @@ export function outcomeRowOf(
 }
 
 /** The spending that the index is told, and what it is known by. */
-export function spendOf({ profile, policy, sessionId, ledger }: Plan): { readonly told: PlanSpend; readonly key: string } {
-  const told = { profile: policy.profileCapMicroUsd === null ? null : profile.name, rows: spendRows(ledger) };
+export function spendOf({ profile, sessionId, ledger }: Plan): { readonly told: PlanSpend; readonly key: string } {
+  const told = { profile: profile.name, rows: spendRows(ledger) };
   return { told, key: JSON.stringify([sessionId, told]) };
 }
 

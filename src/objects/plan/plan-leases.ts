@@ -34,6 +34,7 @@ import {
 import { type Day, dayOf } from '../../core/budget/window.ts';
 import { addMicroUsd } from '../../core/money.ts';
 import type { Plan } from '../../core/plan/plan.ts';
+import { isBuiltinProfileName } from '../../core/profile.ts';
 import { LeaseStore } from './lease-store.ts';
 
 export interface PlanLeasesParts {
@@ -74,7 +75,8 @@ const IDLE_MS = 2_000;
 const LEFT: LedgerView = { days: new Map(), ended: false };
 
 /**
- * A plan's leases: with its session, and with everything under its profile where that is limited (design section 10).
+ * A plan's leases: with its session, and with everything under its profile where that is limited (design section 10). Where it is not, the
+ * profile's node is only told what was charged: the limit may come later, and counts it then.
  *
  * Promise: what a decision reserves is covered by every lease at the moment of its commit, and the lease rows are written in that
  * commit. Each message is one step of core/budget/lease; nothing is awaited inside one, and the end of every ask is reported.
@@ -112,18 +114,16 @@ export class PlanLeases {
    */
   retire(of: PlanName): ClosedSpend {
     this.resume(of);
-    let profile: string | null = null;
     const days = new Map<Day, number>();
     for (const lease of this.leases.values()) {
       const step = returnLease(lease.state, this.parts.nowMs());
       this.store.write(lease.key, step.changes);
       lease.state = step.lease;
-      if (lease.ref.kind === 'profile') profile = lease.ref.name;
       if (lease.ref.kind !== 'session') continue;
       for (const [day, { settledMicroUsd }] of lease.state.ledger.days) days.set(day, addMicroUsd(days.get(day) ?? 0, settledMicroUsd));
     }
     this.look();
-    return { profile, days: [...days].map(([day, chargedMicroUsd]) => ({ day, chargedMicroUsd })) };
+    return { days: [...days].map(([day, chargedMicroUsd]) => ({ day, chargedMicroUsd })) };
   }
 
   /** Holds what a plan that was closed before still has to tell. */
@@ -132,7 +132,7 @@ export class PlanLeases {
     this.retired = of;
     this.leases.clear();
     for (const [key, rows] of this.store.load()) {
-      this.leases.set(key, { key, ref: refOf(key), state: openLease(rows, spentView(rows), null) });
+      this.leases.set(key, { key, ref: refOf(key), state: openLease(rows, spentView(rows)) });
     }
     this.look();
   }
@@ -141,7 +141,7 @@ export class PlanLeases {
   freeMicroUsd(tickets: readonly string[]): number {
     if (this.plan === null) return 0;
     const today = dayOf(this.parts.nowMs());
-    return Math.min(...parentsOf(this.plan).map((ref) => freeOf(this.leases.get(keyOf(ref))?.state, today, tickets)));
+    return Math.min(...holdsFrom(this.plan).map((ref) => freeOf(this.leases.get(keyOf(ref))?.state, today, tickets)));
   }
 
   /** Whether any cap above is set, at this moment: one that was set a moment ago has to count. Null: nobody answers. */
@@ -161,7 +161,7 @@ export class PlanLeases {
   /** Puts `needMicroUsd` aside in every lease, asking for it where it is not here. */
   async obtain(needMicroUsd: number): Promise<Obtained> {
     const tickets: string[] = [];
-    for (const ref of this.plan === null ? [] : parentsOf(this.plan)) {
+    for (const ref of this.plan === null ? [] : holdsFrom(this.plan)) {
       this.ticketCount += 1;
       const id = `t${this.ticketCount}`;
       const outcome = await new Promise<TicketOutcome>((resolve, reject) => {
@@ -260,7 +260,8 @@ export class PlanLeases {
   private open(plan: Plan, ref: BudgetRef, rows: readonly LeaseRow[]): Held {
     const key = keyOf(ref);
     const capMicroUsd = ref.kind === 'profile' ? (plan.policy.profileCapMicroUsd?.value ?? null) : null;
-    const held = { key, ref, state: openLease(rows, viewOf(plan, key), capMicroUsd) };
+    const covers = ref.kind !== 'profile' || capMicroUsd !== null;
+    const held = { key, ref, state: openLease(rows, viewOf(plan, key), { capMicroUsd, covers }) };
     this.leases.set(key, held);
     return held;
   }
@@ -271,7 +272,7 @@ export class PlanLeases {
     if (known !== undefined) return known;
     if (this.plan !== null) return this.open(this.plan, ref, []);
     if (this.retired === null) throw new Error('no plan');
-    const lease = { key: keyOf(ref), ref, state: openLease([], spentView([]), null) };
+    const lease = { key: keyOf(ref), ref, state: openLease([], spentView([])) };
     this.leases.set(lease.key, lease);
     return lease;
   }
@@ -400,10 +401,15 @@ function isParentOf(plan: Plan, key: string): boolean {
   return parentsOf(plan).some((ref) => keyOf(ref) === key);
 }
 
-/** The session always; all plans under the profile only where they are limited together. */
-function parentsOf({ sessionId, profile, policy }: Plan): readonly BudgetRef[] {
+/** The session always; all plans under the profile, unless it is one that can never have a limit on them. */
+function parentsOf({ sessionId, profile }: Plan): readonly BudgetRef[] {
   const session: BudgetRef = { kind: 'session', id: sessionId };
-  return policy.profileCapMicroUsd === null ? [session] : [session, { kind: 'profile', name: profile.name }];
+  return isBuiltinProfileName(profile.name) ? [session] : [session, { kind: 'profile', name: profile.name }];
+}
+
+/** Those that have to cover what is reserved. */
+function holdsFrom(plan: Plan): readonly BudgetRef[] {
+  return parentsOf(plan).filter(({ kind }) => kind === 'session' || plan.policy.profileCapMicroUsd !== null);
 }
 
 /** No kind holds a colon. */

@@ -34,8 +34,8 @@ const TELL = `
     OR excluded.session_id <> plan_spend.session_id OR excluded.profile IS NOT plan_spend.profile`;
 
 /** Of a plan that was closed: first what is missing of the charges, then nothing is held. */
-export function closingStatements(db: D1Database, row: PlanIndexRow, { profile, days }: ClosedSpend): readonly D1PreparedStatement[] {
-  const { org, planId, sessionId, updatedAt } = row;
+export function closingStatements(db: D1Database, row: PlanIndexRow, { days }: ClosedSpend): readonly D1PreparedStatement[] {
+  const { org, planId, sessionId, profile, updatedAt } = row;
   return [
     db.prepare(CHARGE_REST).bind(org, planId, JSON.stringify(days), sessionId, profile, updatedAt),
     db.prepare('UPDATE plan_spend SET reserved = 0 WHERE org = ? AND plan_id = ? AND reserved > 0').bind(org, planId),
@@ -76,10 +76,12 @@ export async function readSpending(db: D1Database, { org, of, day, limit }: Spen
       .prepare(
         `SELECT coalesce(sum(spent), 0) AS spent, coalesce(sum(reserved), 0) AS reserved,
            coalesce(sum(CASE WHEN substr(day, 1, 7) = ? THEN reserved END), 0) AS monthly,
-           coalesce(sum(CASE WHEN day = ? THEN reserved END), 0) AS daily
+           coalesce(sum(CASE WHEN day = ? THEN reserved END), 0) AS daily,
+           coalesce(sum(CASE WHEN substr(day, 1, 7) = ? THEN spent END), 0) AS spent_monthly,
+           coalesce(sum(CASE WHEN day = ? THEN spent END), 0) AS spent_daily
          FROM plan_spend WHERE ${where}`,
       )
-      .bind(windowKey('monthly', day), day, ...bound),
+      .bind(windowKey('monthly', day), day, windowKey('monthly', day), day, ...bound),
     grouped('tool', 'tool'),
     grouped('plan_id, session_id, max(at) AS at', 'plan_id'),
     db
@@ -92,6 +94,7 @@ export async function readSpending(db: D1Database, { org, of, day, limit }: Spen
   return {
     spentMicroUsd: sum('spent'),
     reservedMicroUsd: sum('reserved'),
+    spentIn: { total: sum('spent'), monthly: sum('spent_monthly'), daily: sum('spent_daily') },
     reservedIn: { total: sum('reserved'), monthly: sum('monthly'), daily: sum('daily') },
     tools: (tools ?? []).map((row) => ({ tool: row['tool'] === '' ? null : String(row['tool']), ...amounts(row) })),
     toolCount: Number(tools?.[0]?.['groups'] ?? 0),

@@ -7,7 +7,7 @@ interface Told extends SpendRow {
   readonly org: string;
   readonly planId: string;
   readonly sessionId: string;
-  readonly profile: string | null;
+  readonly profile: string;
   readonly at: string;
 }
 
@@ -23,7 +23,7 @@ export class MemorySpend {
     this.byPlan.set(key, [...released, ...rows.map((row) => ({ ...row, org, planId, sessionId, profile, at: updatedAt }))]);
   }
 
-  close({ org, planId, sessionId, updatedAt: at }: PlanIndexRow, { profile, days }: ClosedSpend): void {
+  close({ org, planId, sessionId, profile, updatedAt: at }: PlanIndexRow, { days }: ClosedSpend): void {
     const key = JSON.stringify([org, planId]);
     const rows = (this.byPlan.get(key) ?? []).map((each) => ({ ...each, reservedMicroUsd: 0 }));
     for (const { day, chargedMicroUsd } of days) {
@@ -53,15 +53,16 @@ export class MemorySpend {
       return { planId: first.planId, sessionId: first.sessionId, at, ...sums };
     });
     const children = groups(rows, (row) => (of.kind === 'org' ? row.sessionId : row.planId));
-    const reserved = (wanted: readonly Told[]) => wanted.reduce((sum, row) => sum + row.reservedMicroUsd, 0);
+    const within = (amount: 'spentMicroUsd' | 'reservedMicroUsd') => {
+      const sum = (isIn: (row: Told) => boolean) => rows.reduce((all, row) => all + (isIn(row) ? row[amount] : 0), 0);
+      return { total: sum(() => true), monthly: sum((row) => sameWindow('monthly', row.day, day)), daily: sum((row) => row.day === day) };
+    };
+    const [spentIn, reservedIn] = [within('spentMicroUsd'), within('reservedMicroUsd')];
     return {
-      spentMicroUsd: rows.reduce((sum, row) => sum + row.spentMicroUsd, 0),
-      reservedMicroUsd: reserved(rows),
-      reservedIn: {
-        total: reserved(rows),
-        monthly: reserved(rows.filter((row) => sameWindow('monthly', row.day, day))),
-        daily: reserved(rows.filter((row) => row.day === day)),
-      },
+      spentMicroUsd: spentIn.total,
+      reservedMicroUsd: reservedIn.total,
+      spentIn,
+      reservedIn,
       tools: tools.slice(0, limit),
       toolCount: tools.length,
       plans: plans.slice(0, limit),

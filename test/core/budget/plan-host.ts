@@ -42,6 +42,8 @@ export interface HeldLease {
   readonly node: NodeHost;
   /** The cap that comes with each ask; null: none. */
   readonly brings: number | null;
+  /** False: nothing is held from the node; it is told what was charged. */
+  readonly covers: boolean;
   readonly rows: Map<string, LeaseRow>;
   state: LeaseState;
 }
@@ -82,13 +84,16 @@ export class PlanHost {
   constructor(
     world: World,
     id: string,
-    above: readonly { readonly node: NodeHost; readonly brings: number | null }[],
+    above: readonly { readonly node: NodeHost; readonly brings: number | null; readonly covers?: boolean }[],
     capMicroUsd: number,
   ) {
     this.world = world;
     this.id = id;
     this.capMicroUsd = capMicroUsd;
-    this.leases = above.map(({ node, brings }) => ({ node, brings, rows: new Map(), state: openLease([], this.ledger(), brings) }));
+    this.leases = above.map(({ node, brings, covers = true }) => {
+      const state = openLease([], this.ledger(), { capMicroUsd: brings, covers });
+      return { node, brings, covers, rows: new Map(), state };
+    });
     for (const lease of this.leases) lease.node.children.set(id, this.holderOf(lease));
   }
 
@@ -108,7 +113,7 @@ export class PlanHost {
   }
 
   prefetch(want: number): void {
-    for (const lease of this.leases) this.step(lease, (state) => prefetch(state, want, this.world.nowMs));
+    for (const lease of this.held) this.step(lease, (state) => prefetch(state, want, this.world.nowMs));
   }
 
   /** Charges an effect: `charged` may be less than was reserved, or more. */
@@ -151,7 +156,7 @@ export class PlanHost {
     for (const lease of this.leases) {
       // What was put aside for a decision is free again.
       this.world.freed(asideIn(lease));
-      lease.state = openLease(lease.rows.values(), this.ledger(), lease.brings);
+      lease.state = openLease(lease.rows.values(), this.ledger(), { capMicroUsd: lease.brings, covers: lease.covers });
     }
     this.world.crashes += 1;
     for (const { done } of lost.values()) done({ kind: 'lost' });
@@ -179,6 +184,11 @@ export class PlanHost {
     return [...this.pending.values()].map((each) => each.sinceMs);
   }
 
+  /** Those that have to cover what is reserved. */
+  get held(): readonly HeldLease[] {
+    return this.leases.filter(({ covers }) => covers);
+  }
+
   /* ---------------------------------------------------------------- deciding */
 
   private decide(pending: Pending, tickets: readonly string[], refused: BudgetRefusal | null, round: number): void {
@@ -194,7 +204,7 @@ export class PlanHost {
       return;
     }
     const { today } = this.world;
-    if (need === 0 || Math.min(...this.leases.map((lease) => this.freeWith(lease, today, tickets))) >= need) {
+    if (need === 0 || Math.min(...this.held.map((lease) => this.freeWith(lease, today, tickets))) >= need) {
       this.world.judgeAuthorisation(this, today, need);
       this.reservations.set(pending.id, { day: today, amount: need });
       // A crash before the commit takes the reservation with it.
@@ -210,7 +220,7 @@ export class PlanHost {
 
   /** Puts the money aside in one lease after the other, each time waiting for it. */
   private obtain(pending: Pending, index: number, tickets: readonly string[], round: number): void {
-    const lease = this.leases[index];
+    const lease = this.held[index];
     if (lease === undefined) {
       this.decide(pending, tickets, null, round + 1);
       return;

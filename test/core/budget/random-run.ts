@@ -43,7 +43,13 @@ export function randomRun(seed: number, deepChecks = false, root: Root = 'org'):
     planCap: random.chance(0.3) ? random.int(0, 60) : Number.MAX_SAFE_INTEGER,
     ...(root === 'org'
       ? {}
-      : { profiles: { count: root === 'both' ? random.int(1, 2) : sessions, caps: randomBrought(random), beside: root === 'both' } }),
+      : {
+          profiles: {
+            count: root === 'both' ? random.int(1, 2) : sessions,
+            caps: randomBrought(random, root === 'both'),
+            beside: root === 'both',
+          },
+        }),
     deepChecks,
     overruns,
   });
@@ -80,9 +86,12 @@ function randomCaps(random: Random, scale: number): Caps {
   return { total: cap(0.7), monthly: cap(0.2), daily: cap(0.4) };
 }
 
-/** Of one version of a profile, or of several; some without any. */
-function randomBrought(random: Random): readonly (number | null)[] {
-  return Array.from({ length: random.int(1, 4) }, () => (random.chance(0.15) ? null : random.int(0, 120)));
+/** Of one version of a profile, or of several; some without any, and where plans have a session beside it some that only tell. */
+function randomBrought(random: Random, mayTell: boolean): readonly (number | null | 'tells')[] {
+  return Array.from({ length: random.int(1, 4) }, () => {
+    if (mayTell && random.chance(0.3)) return 'tells';
+    return random.chance(0.15) ? null : random.int(0, 120);
+  });
 }
 
 /** Plans authorise, settle, rest, end; caps move; objects die. */
@@ -154,7 +163,7 @@ function probe(world: World, random: Random): void {
   const roomOf = (node: NodeHost): number =>
     Math.min(...CAP_WINDOWS.map((kind) => (node.rows.caps[kind] ?? Number.POSITIVE_INFINITY) - world.usedOf(node, kind, world.today)));
   const brought = (): number =>
-    Math.min(...plan.leases.map(({ node, brings }) => (brings ?? Number.POSITIVE_INFINITY) - world.usedOf(node, 'total', world.today)));
+    Math.min(...plan.held.map(({ node, brings }) => (brings ?? Number.POSITIVE_INFINITY) - world.usedOf(node, 'total', world.today)));
   const room = Math.min(brought(), ...world.above(plan).map(roomOf));
   if (!Number.isFinite(room)) return;
   const own = plan.budget() - plan.used();

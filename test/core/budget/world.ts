@@ -18,8 +18,8 @@ export interface WorldShape {
   /** Given: there are profiles, roots above plans. */
   readonly profiles?: {
     readonly count: number;
-    /** What plans bring to them, in turn (`Ask.capMicroUsd`). */
-    readonly caps: readonly (number | null)[];
+    /** What plans bring to them, in turn (`Ask.capMicroUsd`); `tells`: they hold nothing from it and tell what they charge. */
+    readonly caps: readonly (number | null | 'tells')[];
     /** Plans hold from a profile and from their session, or from a profile in its place. */
     readonly beside: boolean;
   };
@@ -83,7 +83,7 @@ export class World {
         const brings = profiles?.caps[number % profiles.caps.length] ?? null;
         const above = [
           ...(profile !== undefined && profiles?.beside === false ? [] : [{ node: session, brings: null }]),
-          ...(profile === undefined ? [] : [{ node: profile, brings }]),
+          ...(profile === undefined ? [] : [{ node: profile, brings: brings === 'tells' ? null : brings, covers: brings !== 'tells' }]),
         ];
         this.plans.push(new PlanHost(this, `${session.id}p${plan}`, above, shape.planCap));
       }
@@ -144,7 +144,7 @@ export class World {
   /** At an authorisation: no level passes what it is held to. */
   judgeAuthorisation(plan: PlanHost, day: string, need: number): void {
     if (need === 0) return;
-    for (const { node, brings } of plan.leases) {
+    for (const { node, brings } of plan.held) {
       const after = this.authorisedIn(node, 'total', day) + need;
       if (brings !== null && after > brings) {
         throw new Error(`overshoot: ${plan.id} brings the cap ${brings} to ${node.id} and is authorised ${need}, which makes ${after}`);
@@ -186,7 +186,7 @@ export class World {
         if (this.nowMs - since > ANSWER_MS) throw new Error(`${node.id} leaves an ask without an answer for ${this.nowMs - since} ms`);
       }
     }
-    for (const plan of this.plans) for (const lease of plan.leases) this.checkPlan(plan, lease);
+    for (const plan of this.plans) for (const lease of plan.held) this.checkPlan(plan, lease);
     for (const session of this.sessions) this.checkSession(session);
     for (const node of this.nodes) this.checkCaps(node);
   }
@@ -222,7 +222,14 @@ export class World {
     for (const kind of CAP_WINDOWS) {
       const bound = (this.bounds.get(node.id) ?? NO_CAPS)[kind];
       const used = usedIn(node.state, kind, this.today);
-      if (bound !== null && !this.shape.overruns && node.rows.caps[kind] === bound && used > bound && !this.wasLowered.has(node.id)) {
+      if (
+        bound !== null &&
+        !this.shape.overruns &&
+        !this.isTold(node) &&
+        node.rows.caps[kind] === bound &&
+        used > bound &&
+        !this.wasLowered.has(node.id)
+      ) {
         throw new Error(`${node.id} counts ${used} of the ${kind} cap ${bound}`);
       }
       const authorised = this.authorisedIn(node, kind, this.today);
@@ -230,12 +237,18 @@ export class World {
     }
   }
 
+  /** From whom a plan holds what it uses. */
   above(plan: PlanHost): readonly NodeHost[] {
-    return plan.leases.flatMap(({ node }) => (node.parent === null ? [node] : [node, node.parent]));
+    return plan.held.flatMap(({ node }) => (node.parent === null ? [node] : [node, node.parent]));
   }
 
   plansOf(node: NodeHost): readonly PlanHost[] {
     return this.plans.filter((plan) => this.above(plan).includes(node));
+  }
+
+  /** Whether there are plans that hold nothing from a node and tell it what they charge: nobody holds those to its caps. */
+  private isTold(node: NodeHost): boolean {
+    return this.plans.some((plan) => plan.leases.some((lease) => lease.node === node && !lease.covers));
   }
 
   /** Reserved and settled up to reservations. */
@@ -246,8 +259,11 @@ export class World {
   /** Reserved and charged, overruns included. */
   usedOf(node: NodeHost, kind: CapWindow, day: string): number {
     let sum = 0;
-    for (const plan of this.plansOf(node)) {
+    const isHeldFrom = new Set(this.plansOf(node));
+    for (const plan of this.plans) {
+      if (!isHeldFrom.has(plan) && plan.leases.every((lease) => lease.node !== node)) continue;
       for (const [each, { total }] of plan.settled) if (sameWindow(kind, each, day)) sum += total;
+      if (!isHeldFrom.has(plan)) continue;
       for (const held of plan.reservations.values()) if (sameWindow(kind, held.day, day)) sum += held.amount;
     }
     return sum;

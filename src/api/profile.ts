@@ -105,7 +105,7 @@ export const profileDelete = defineOperation({
     shownBy: '_cleveragents/profile/show',
     recorded: ['name', 'version', 'digest', 'deleted'],
   },
-  summary: 'Delete a custom automation profile; settings and actions that name it make no plans until they name another',
+  summary: 'Delete a custom automation profile that no setting and no action names',
   role: 'admin',
   humanOnly: true,
   freshKey: true,

@@ -78,8 +78,8 @@ export interface NamedDocument {
 export interface ActionStore {
   get(org: string, name: string): Promise<NamedDocument | null>;
   list(org: string): Promise<readonly NamedDocument[]>;
-  /** Creates; answers false when the name is taken. */
-  add(document: NamedDocument): Promise<boolean>;
+  /** Creates; answers false when the name is taken, or a custom profile that it needs is not there at that moment. */
+  add(document: NamedDocument, needs?: NeededProfile): Promise<boolean>;
   /** Actions that the org marks public, for the public card; asked for the deployment's own org only. */
   listPublic(org: string): Promise<readonly NamedDocument[]>;
 }
@@ -108,8 +108,22 @@ export interface ProfileStore {
   list(org: string): Promise<readonly ProfileVersion[]>;
   /** Every version of a name, the oldest first. */
   versions(org: string, name: string): Promise<readonly ProfileVersion[]>;
-  /** Adds a version; false, and nothing is stored, when there is one with this number. */
+  /** Adds a version; false, and nothing is stored, when there is one with this number. A deletion also where something names the profile. */
   save(version: ProfileVersion): Promise<boolean>;
+  /** What names a profile, and would name nothing if it were deleted. */
+  namedBy(org: string, name: string): Promise<ProfileUse>;
+}
+
+/** A custom profile that has to be there in the moment in which something that names it is stored. */
+export interface NeededProfile {
+  readonly profile: string;
+}
+
+export interface ProfileUse {
+  /** Names of actions. */
+  readonly actions: readonly string[];
+  /** Scopes whose `core.automation-profile` it is, as in `ConfigStore`. */
+  readonly scopes: readonly string[];
 }
 
 /** One version of the org's policy floor. */
@@ -163,7 +177,8 @@ export interface SessionStore {
 export interface ConfigStore {
   /** `scope` is `org` or `project:<name>`. */
   get(org: string, scope: string, key: string): Promise<JsonValue | null>;
-  set(org: string, scope: string, key: string, value: JsonValue): Promise<void>;
+  /** False, and nothing is stored, where a custom profile that it needs is not there at that moment. */
+  set(org: string, scope: string, key: string, value: JsonValue, needs?: NeededProfile): Promise<boolean>;
   list(org: string, scope: string): Promise<ReadonlyMap<string, JsonValue>>;
 }
 

@@ -9,7 +9,7 @@ import { invalidField } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import type { SandboxSettings } from '../core/sandbox.ts';
 import { invalidDocument } from '../core/schema-issues.ts';
-import type { ProfileVersion } from './ports.ts';
+import type { NeededProfile, ProfileVersion } from './ports.ts';
 import type { Services } from './services.ts';
 
 export interface FoundProfile {
@@ -44,6 +44,11 @@ export async function unknownProfile(name: string, org: string, services: Servic
   if (!found.ok) return found.error.message;
   if (found.value !== null) return null;
   return `no profile is named '${name}'; valid names: ${(await validProfileNames(org, services)).join(', ')}`;
+}
+
+/** What has to hold in the moment in which a profile's name is stored: a built-in one is always there. */
+export function neededProfile(name: string | undefined): NeededProfile | undefined {
+  return name === undefined || BUILTIN_PROFILES.has(name) ? undefined : { profile: name };
 }
 
 /** What a profile that is being saved may extend, and the sandbox of the org, by which the source's two constraints are judged. */

@@ -265,6 +265,35 @@ describe('profile/delete', () => {
     later();
     expect(await add({ name: 'p' })).toMatchObject({ version: 3, created_at: '2026-11-30T12:00:01.000Z' });
   });
+
+  it('is refused while a setting or an action names it, says which, and changes nothing', async () => {
+    await add({ name: 'p', edit_code: 0.5 });
+    await admin.call('_cleveragents/project/create', { name: 'web' });
+    const config = (value: string | null, project?: string) =>
+      admin.call('_cleveragents/config/set', {
+        ...(project === undefined ? { scope: 'org' as const } : { scope: 'project' as const, project }),
+        key: 'core.automation-profile',
+        value,
+      });
+    await config('p');
+    await config('p', 'web');
+    expect(await admin.refused(DELETE, { name: 'p' })).toEqual({
+      kind: 'invalid_state',
+      message:
+        "profile 'p' is named by core.automation-profile of the org, core.automation-profile of the project 'web'; change those first",
+      details: { profile_name: 'p', actions: [], settings: ['org', 'project:web'] },
+    });
+    await config(null);
+    await config('auto', 'web');
+    await admin.call('_cleveragents/action/add', {
+      action: { name: 'fix', description: 'Fixes', actor: 'scripted/steps', automation_profile: 'p', execute: [{ say: 'done' }] },
+    });
+    expect(await admin.refused(DELETE, { name: 'p' })).toMatchObject({
+      message: "profile 'p' is named by the action 'fix'; change that first",
+      details: { actions: ['fix'], settings: [] },
+    });
+    expect(await show('p')).toMatchObject({ version: 1 });
+  });
 });
 
 describe('a profile that cannot be changed', () => {

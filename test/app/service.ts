@@ -17,14 +17,8 @@ import { sha256 } from '../../src/objects/sha256.ts';
 import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
-import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
-import {
-  makeMemoryActionStore,
-  makeMemoryConfigStore,
-  makeMemoryKeyStore,
-  makeMemoryProjectStore,
-  makeMemorySessionStore,
-} from '../../src/storage/memory/registry.ts';
+import { makeMemoryOrgPolicyStore } from '../../src/storage/memory/profiles.ts';
+import { makeMemoryKeyStore, makeMemoryNames, makeMemoryProjectStore, makeMemorySessionStore } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys, newSigningKey } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
@@ -77,13 +71,11 @@ export function makeService(replace: Partial<Services> = {}): TestService {
       pushRules: { allowLoopback: false },
     },
     keys: makeMemoryKeyStore(),
-    actions: makeMemoryActionStore(),
-    profiles: makeMemoryProfileStore(),
+    ...makeMemoryNames(),
     orgPolicies: makeMemoryOrgPolicyStore(),
     projectStore: makeMemoryProjectStore(),
     projects,
     sessions: makeMemorySessionStore(),
-    config: makeMemoryConfigStore(),
     planIndex,
     audit,
     auditKeys,

@@ -102,10 +102,12 @@ describe('the profile of a plan', () => {
     await admin.call('_cleveragents/profile/update', { name: 'own', profile: { edit_code: 1 } });
     const { plan_id: second } = await use(params);
     expect((await admin.call('_cleveragents/plan/profile/show', { plan_id: second })).document).toMatchObject({ edit_code: 1 });
+    await admin.call('_cleveragents/config/set', { scope: 'project', project: 'web', key: 'core.automation-profile', value: null });
     await admin.call('_cleveragents/profile/delete', { name: 'own' });
     expect(await admin.call('_cleveragents/plan/profile/show', { plan_id })).toEqual(before);
     expect(before.document).toMatchObject({ name: 'own', edit_code: 0.5 });
-    // What names the deleted profile makes no more plans; it does not fall back.
+    // What names a profile that is not there makes no plans, however it came to name it; it does not fall back.
+    await service.services.config.set('acme', 'project:web', 'core.automation-profile', 'own');
     expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid', details: { level: 'project' } });
   });
 

@@ -12,14 +12,8 @@ import { createApp } from '../../src/http/app.ts';
 import { makeMemoryOrgLog } from '../../src/storage/memory/org-log.ts';
 import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
-import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
-import {
-  makeMemoryActionStore,
-  makeMemoryConfigStore,
-  makeMemoryKeyStore,
-  makeMemoryProjectStore,
-  makeMemorySessionStore,
-} from '../../src/storage/memory/registry.ts';
+import { makeMemoryOrgPolicyStore } from '../../src/storage/memory/profiles.ts';
+import { makeMemoryKeyStore, makeMemoryNames, makeMemoryProjectStore, makeMemorySessionStore } from '../../src/storage/memory/registry.ts';
 import { makeMemoryAuditStore, makeMemoryIdempotencyStore } from '../../src/storage/memory/trail.ts';
 import { newAuditKeys, newSigningKey } from '../support/audit-keys.ts';
 import { makeMemoryBudgets } from '../support/memory-budgets.ts';
@@ -87,8 +81,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
         return keys.find(id);
       },
     },
-    actions: makeMemoryActionStore(),
-    profiles: makeMemoryProfileStore(),
+    ...makeMemoryNames(),
     orgPolicies: makeMemoryOrgPolicyStore(),
     projectStore: makeMemoryProjectStore(),
     projects: { project: () => noProject },
@@ -96,7 +89,6 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     halts: makeMemoryHalts(),
     floors: makeMemoryFloors(),
     sessions: makeMemorySessionStore(),
-    config: makeMemoryConfigStore(),
     planIndex: makeMemoryPlanIndex(),
     audit: makeMemoryAuditStore(),
     auditKeys: newAuditKeys(),

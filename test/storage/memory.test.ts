@@ -1,10 +1,9 @@
 import { makeMemoryOutcomeStore } from '../../src/storage/memory/outcomes.ts';
 import { makeMemoryPlanIndex } from '../../src/storage/memory/plan-index.ts';
-import { makeMemoryOrgPolicyStore, makeMemoryProfileStore } from '../../src/storage/memory/profiles.ts';
+import { makeMemoryOrgPolicyStore } from '../../src/storage/memory/profiles.ts';
 import {
-  makeMemoryActionStore,
-  makeMemoryConfigStore,
   makeMemoryKeyStore,
+  makeMemoryNames,
   makeMemoryOrgStore,
   makeMemoryProjectStore,
   makeMemorySessionStore,
@@ -15,12 +14,10 @@ import { portSuite } from './port-suite.ts';
 portSuite('memory', {
   orgs: makeMemoryOrgStore(),
   keys: makeMemoryKeyStore(),
-  actions: makeMemoryActionStore(),
-  profiles: makeMemoryProfileStore(),
+  ...makeMemoryNames(),
   orgPolicies: makeMemoryOrgPolicyStore(),
   projects: makeMemoryProjectStore(),
   sessions: makeMemorySessionStore(),
-  config: makeMemoryConfigStore(),
   plans: makeMemoryPlanIndex(),
   audit: makeMemoryAuditStore(),
   idempotency: makeMemoryIdempotencyStore(),

@@ -161,6 +161,55 @@ export function portSuite(adapter: string, stores: Stores): void {
       expect(await stores.profiles.list(org)).toEqual([]);
     });
 
+    it('deletes none that a setting or an action of the org names, and tells what does', async () => {
+      const [org, other] = [newOrg(), newOrg()];
+      for (const each of [org, other]) await stores.profiles.save(versionOf(each, 'ns/p', 1));
+      const deletion = (of: string) => versionOf(of, 'ns/p', 2, { document: null, defaulted: [] });
+      await stores.config.set(org, 'project:web', 'core.automation-profile', 'ns/p');
+      await stores.config.set(org, 'org', 'core.default-action', 'ns/p');
+      await stores.actions.add(actionOf(org, 'fix', { automation_profile: 'ns/p' }));
+      await stores.actions.add(actionOf(org, 'other', { automation_profile: 'ns/pp' }));
+      expect(await stores.profiles.namedBy(org, 'ns/p')).toEqual({ scopes: ['project:web'], actions: ['fix'] });
+      expect(await stores.profiles.save(deletion(org))).toBe(false);
+      expect((await stores.profiles.latest(org, 'ns/p'))?.version).toBe(1);
+      expect(await stores.profiles.namedBy(other, 'ns/p')).toEqual({ scopes: [], actions: [] });
+      expect(await stores.profiles.save(deletion(other))).toBe(true);
+    });
+
+    it('stores no name of one that is not there, where it is needed', async () => {
+      const org = newOrg();
+      const needs = { profile: 'p' };
+      const store = async (name: string) => [
+        await stores.config.set(org, 'org', 'core.automation-profile', 'p', needs),
+        await stores.actions.add(actionOf(org, name, { automation_profile: 'p' }), needs),
+      ];
+      expect(await store('a')).toEqual([false, false]);
+      await stores.profiles.save(versionOf(newOrg(), 'p', 1));
+      expect(await store('a')).toEqual([false, false]);
+      await stores.profiles.save(versionOf(org, 'p', 1));
+      await stores.profiles.save(versionOf(org, 'p', 2, { document: null, defaulted: [] }));
+      expect(await store('a')).toEqual([false, false]);
+      expect(await stores.config.get(org, 'org', 'core.automation-profile')).toBeNull();
+      expect(await stores.actions.get(org, 'a')).toBeNull();
+      await stores.profiles.save(versionOf(org, 'p', 3));
+      expect(await store('a')).toEqual([true, true]);
+      expect(await stores.actions.get(org, 'a')).toEqual(actionOf(org, 'a', { automation_profile: 'p' }));
+    });
+
+    it('that is deleted while names of it are stored: either it stays, or nothing names it', async () => {
+      for (let round = 0; round < 10; round += 1) {
+        const org = newOrg();
+        await stores.profiles.save(versionOf(org, 'p', 1));
+        const needs = { profile: 'p' };
+        const [deleted, set, added] = await Promise.all([
+          stores.profiles.save(versionOf(org, 'p', 2, { document: null, defaulted: [] })),
+          stores.config.set(org, 'org', 'core.automation-profile', 'p', needs),
+          stores.actions.add(actionOf(org, 'a', { automation_profile: 'p' }), needs),
+        ]);
+        expect(deleted).toBe(!(set || added));
+      }
+    });
+
     it('lists the newest of each name of the org, by name, whatever other names and orgs have', async () => {
       const org = newOrg();
       const other = newOrg();

@@ -8,7 +8,7 @@ import { err, ok } from '../../core/result.ts';
 import { invalidWith } from '../../core/schema-issues.ts';
 import type { Handlers } from '../handler.ts';
 import type { NamedDocument } from '../ports.ts';
-import { unknownProfile } from '../profiles.ts';
+import { neededProfile, unknownProfile } from '../profiles.ts';
 import type { Services } from '../services.ts';
 
 /** Actions of the org. What is added can be used: actor, profile and tools exist, here and now. */
@@ -38,7 +38,9 @@ export const actionHandlers = {
       createdAt: now,
       updatedAt: now,
     };
-    return (await services.actions.add(document)) ? ok(actionViewOf(document)) : err(taken);
+    if (await services.actions.add(document, neededProfile(action.automation_profile))) return ok(actionViewOf(document));
+    const gone = await unknownProfileOf(action, call.principal.org, services);
+    return err(gone.length > 0 ? invalidWith('action', gone) : taken);
   },
 
   '_cleveragents/action/show': async (params, call, services) => {

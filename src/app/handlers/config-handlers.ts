@@ -3,7 +3,7 @@ import { canonicalJson, type JsonValue } from '../../core/json.ts';
 import { invalidField, type Refusal } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import type { Handlers } from '../handler.ts';
-import { unknownProfile } from '../profiles.ts';
+import { neededProfile, unknownProfile } from '../profiles.ts';
 import type { Services } from '../services.ts';
 import { findProject } from './find-project.ts';
 
@@ -24,7 +24,11 @@ export const configHandlers = {
     const known = await services.config.get(org, place.value.stored, params.key);
     if (canonicalJson(known) === canonicalJson(params.value)) return ok(entryOf(place.value, params.key, params.value));
     await call.changing();
-    await services.config.set(org, place.value.stored, params.key, params.value);
+    const needs = params.key === 'core.automation-profile' && typeof params.value === 'string' ? neededProfile(params.value) : undefined;
+    if (!(await services.config.set(org, place.value.stored, params.key, params.value, needs)))
+      return err(
+        invalidField('value', (await valueIssue(params.key, params.value, org, services)) ?? 'was deleted at the same moment; try again'),
+      );
     return ok(entryOf(place.value, params.key, params.value));
   },
 

@@ -63,9 +63,12 @@ export const profileHandlers = {
   '_cleveragents/profile/delete': async ({ name }, call, services) => {
     const last = await findCustom(name, call, services);
     if (!last.ok) return last;
+    const named = await namedRefusal(name, call, services);
+    if (named !== null) return err(named);
     await call.changing();
     const deletion = nextVersion(name, last.value, null, call, services);
-    if (!(await services.profiles.save(deletion))) return err(changedMeanwhile(name));
+    // What comes to name it at the same moment is stored before it or not at all.
+    if (!(await services.profiles.save(deletion))) return err((await namedRefusal(name, call, services)) ?? changedMeanwhile(name));
     return ok({ name, deleted: true, version: deletion.version });
   },
 } satisfies Pick<
@@ -122,6 +125,25 @@ async function findCustom(name: string, call: CallContext, services: Services): 
   const last = await services.profiles.latest(call.principal.org, name);
   return last === null || last.document === null ? err(await unknown(name, call, services)) : ok(last);
 }
+
+/** What names a profile would name nothing, and plans that get it would be refused: so it is not deleted before. */
+async function namedRefusal(name: string, { principal }: CallContext, services: Services): Promise<Refusal | null> {
+  const { actions, scopes } = await services.profiles.namedBy(principal.org, name);
+  if (actions.length + scopes.length === 0) return null;
+  const settings = scopes.map((scope) =>
+    scope === 'org' ? 'core.automation-profile of the org' : `core.automation-profile of the project '${scope.slice('project:'.length)}'`,
+  );
+  const users = [...settings, ...actions.map((action) => `the action '${action}'`)];
+  const shown = users.length > MAX_NAMED ? [...users.slice(0, MAX_NAMED), `${users.length - MAX_NAMED} more`] : users;
+  return invalidState(`profile '${name}' is named by ${shown.join(', ')}; change ${users.length === 1 ? 'that' : 'those'} first`, {
+    profile_name: name,
+    actions: actions.slice(0, MAX_NAMED),
+    settings: scopes.slice(0, MAX_NAMED),
+  });
+}
+
+/** So many users of a profile are listed in one refusal. */
+const MAX_NAMED = 20;
 
 async function unknown(name: string, call: CallContext, services: Services): Promise<Refusal> {
   const names = await validProfileNames(call.principal.org, services);

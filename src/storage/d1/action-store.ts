@@ -1,7 +1,8 @@
-import { and, asc, eq, getTableColumns } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/d1';
 import type { ActionStore } from '../../app/ports.ts';
 import { d1Call } from './d1-call.ts';
+import { isThere } from './profile-names.ts';
 import { actions } from './schema.ts';
 
 export function makeActionStore(db: D1Database): ActionStore {
@@ -23,14 +24,13 @@ export function makeActionStore(db: D1Database): ActionStore {
       return d1Call('actions.list', () => orm.select(document).from(actions).where(eq(actions.org, org)).orderBy(asc(actions.name)).all());
     },
 
-    async add(action) {
-      const isPublic = action.body['public'] === true;
+    async add({ org, name, version, body, createdAt, updatedAt }, needs) {
       const result = await d1Call('actions.add', () =>
-        orm
-          .insert(actions)
-          .values({ ...action, isPublic })
-          .onConflictDoNothing()
-          .run(),
+        orm.run(
+          sql`INSERT INTO actions (org, name, version, body, is_public, created_at, updated_at)
+            SELECT ${org}, ${name}, ${version}, ${JSON.stringify(body)}, ${body['public'] === true ? 1 : 0}, ${createdAt}, ${updatedAt}
+            WHERE ${isThere(org, needs)} ON CONFLICT DO NOTHING`,
+        ),
       );
       return result.meta.changes > 0;
     },

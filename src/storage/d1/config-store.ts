@@ -1,8 +1,9 @@
-import { and, asc, eq } from 'drizzle-orm';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/d1';
 import type { ConfigStore } from '../../app/ports.ts';
 import type { JsonValue } from '../../core/json.ts';
 import { d1Call } from './d1-call.ts';
+import { isThere } from './profile-names.ts';
 import { configValues } from './schema.ts';
 
 export function makeConfigStore(db: D1Database): ConfigStore {
@@ -19,15 +20,15 @@ export function makeConfigStore(db: D1Database): ConfigStore {
       return row === undefined ? null : parseValue(row.value);
     },
 
-    async set(org, scope, key, value) {
-      const text = JSON.stringify(value);
-      await d1Call('config.set', () =>
-        orm
-          .insert(configValues)
-          .values({ org, scope, key, value: text })
-          .onConflictDoUpdate({ target: [configValues.org, configValues.scope, configValues.key], set: { value: text } })
-          .run(),
+    async set(org, scope, key, value, needs) {
+      const result = await d1Call('config.set', () =>
+        orm.run(
+          sql`INSERT INTO config_values (org, scope, key, value)
+            SELECT ${org}, ${scope}, ${key}, ${JSON.stringify(value)} WHERE ${isThere(org, needs)}
+            ON CONFLICT (org, scope, key) DO UPDATE SET value = excluded.value`,
+        ),
       );
+      return result.meta.changes > 0;
     },
 
     async list(org, scope) {

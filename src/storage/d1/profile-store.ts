@@ -2,6 +2,7 @@ import { and, asc, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/d1';
 import type { ProfileStore } from '../../app/ports.ts';
 import { d1Call } from './d1-call.ts';
+import { actionsNaming, scopesNaming } from './profile-names.ts';
 import { profileVersions } from './schema.ts';
 
 export function makeProfileStore(db: D1Database): ProfileStore {
@@ -45,8 +46,28 @@ export function makeProfileStore(db: D1Database): ProfileStore {
     },
 
     async save(row) {
-      const result = await d1Call('profiles.save', () => orm.insert(profileVersions).values(row).onConflictDoNothing().run());
+      const { org, name, document, defaulted, createdAt, savedAt, savedBy } = row;
+      const isFree =
+        document === null ? sql`NOT EXISTS (${scopesNaming(org, name)}) AND NOT EXISTS (${actionsNaming(org, name)})` : sql`true`;
+      const result = await d1Call('profiles.save', () =>
+        orm.run(
+          sql`INSERT INTO profile_versions (org, name, version, document, defaulted, created_at, saved_at, saved_by)
+            SELECT ${org}, ${name}, ${row.version}, ${document === null ? null : JSON.stringify(document)}, ${JSON.stringify(defaulted)},
+              ${createdAt}, ${savedAt}, ${savedBy}
+            WHERE ${isFree} ON CONFLICT DO NOTHING`,
+        ),
+      );
       return result.meta.changes > 0;
+    },
+
+    async namedBy(org, name) {
+      const [scopes, actions] = await d1Call('profiles.namedBy', () =>
+        Promise.all([
+          orm.all<{ readonly scope: string }>(sql`${scopesNaming(org, name)} ORDER BY scope`),
+          orm.all<{ readonly name: string }>(sql`${actionsNaming(org, name)} ORDER BY name`),
+        ]),
+      );
+      return { scopes: scopes.map(({ scope }) => scope), actions: actions.map((action) => action.name) };
     },
   };
 }

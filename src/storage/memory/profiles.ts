@@ -2,8 +2,14 @@
 import type { OrgPolicyStore, OrgPolicyVersion, ProfileStore, ProfileVersion } from '../../app/ports.ts';
 import { compareText, Documents } from './documents.ts';
 
-export function makeMemoryProfileStore(): ProfileStore {
-  const rows = new Documents<ProfileVersion>();
+/** `names`: what names a profile, in the other tables. */
+export function makeMemoryProfileStore(
+  rows: Documents<ProfileVersion>,
+  names: {
+    readonly actions: (org: string, profile: string) => readonly string[];
+    readonly scopes: (org: string, profile: string) => readonly string[];
+  },
+): ProfileStore {
   const versionsOf = (org: string, name: string) =>
     rows.where((row) => row.org === org && row.name === name).sort((a, b) => a.version - b.version);
   return {
@@ -21,7 +27,12 @@ export function makeMemoryProfileStore(): ProfileStore {
       return versionsOf(org, name);
     },
     async save(version) {
-      return rows.add(version, version.org, version.name, String(version.version));
+      const { org, name, document } = version;
+      if (document === null && names.actions(org, name).length + names.scopes(org, name).length > 0) return false;
+      return rows.add(version, org, name, String(version.version));
+    },
+    async namedBy(org, name) {
+      return { actions: names.actions(org, name), scopes: names.scopes(org, name) };
     },
   };
 }

@@ -5,6 +5,9 @@ import type {
   KeyRecord,
   KeyStore,
   NamedDocument,
+  NeededProfile,
+  ProfileStore,
+  ProfileVersion,
   ProjectRecord,
   ProjectStore,
   SessionRecord,
@@ -14,6 +17,7 @@ import type { JsonValue } from '../../core/json.ts';
 import { hasRole } from '../../core/principal.ts';
 import type { OrgStore } from '../org-store.ts';
 import { compareText, Documents } from './documents.ts';
+import { makeMemoryProfileStore } from './profiles.ts';
 
 export function makeMemoryOrgStore(): OrgStore {
   const orgs = new Documents<string>();
@@ -49,8 +53,41 @@ export function makeMemoryKeyStore(): KeyStore {
   };
 }
 
-export function makeMemoryActionStore(): ActionStore {
+/** Actions, profiles and settings, which name each other: no name of a profile is stored that leads nowhere, and none is deleted that is named. */
+export function makeMemoryNames(): { readonly actions: ActionStore; readonly profiles: ProfileStore; readonly config: ConfigStore } {
   const actions = new Documents<NamedDocument>();
+  const values = new Documents<ConfigValue>();
+  const versions = new Documents<ProfileVersion>();
+  const profiles = makeMemoryProfileStore(versions, {
+    actions: (org, profile) =>
+      actions
+        .where((action) => action.org === org && action.body['automation_profile'] === profile)
+        .map(({ name }) => name)
+        .sort(compareText),
+    scopes: (org, profile) =>
+      values
+        .where((row) => row.org === org && row.key === 'core.automation-profile' && row.value === profile)
+        .map(({ scope }) => scope)
+        .sort(compareText),
+  });
+  const isThere: IsThere = (org, needs) => {
+    if (needs === undefined) return true;
+    const all = versions.where((row) => row.org === org && row.name === needs.profile).sort((one, other) => other.version - one.version);
+    return (all[0]?.document ?? null) !== null;
+  };
+  return { actions: actionStore(actions, isThere), profiles, config: configStore(values, isThere) };
+}
+
+type IsThere = (org: string, needs: NeededProfile | undefined) => boolean;
+
+interface ConfigValue {
+  readonly org: string;
+  readonly scope: string;
+  readonly key: string;
+  readonly value: JsonValue;
+}
+
+function actionStore(actions: Documents<NamedDocument>, isThere: IsThere): ActionStore {
   const byName = (a: NamedDocument, b: NamedDocument) => compareText(a.name, b.name) || compareText(a.org, b.org);
   return {
     async get(org, name) {
@@ -59,8 +96,8 @@ export function makeMemoryActionStore(): ActionStore {
     async list(org) {
       return actions.where((action) => action.org === org).sort(byName);
     },
-    async add(action) {
-      return actions.add(action, action.org, action.name);
+    async add(action, needs) {
+      return isThere(action.org, needs) && actions.add(action, action.org, action.name);
     },
     async listPublic(org) {
       return actions.where((action) => action.org === org && action.body['public'] === true).sort(byName);
@@ -107,14 +144,15 @@ export function makeMemorySessionStore(): SessionStore {
   };
 }
 
-export function makeMemoryConfigStore(): ConfigStore {
-  const values = new Documents<{ readonly org: string; readonly scope: string; readonly key: string; readonly value: JsonValue }>();
+function configStore(values: Documents<ConfigValue>, isThere: IsThere): ConfigStore {
   return {
     async get(org, scope, key) {
       return values.get(org, scope, key)?.value ?? null;
     },
-    async set(org, scope, key, value) {
+    async set(org, scope, key, value, needs) {
+      if (!isThere(org, needs)) return false;
       values.set({ org, scope, key, value }, org, scope, key);
+      return true;
     },
     async list(org, scope) {
       const rows = values.where((row) => row.org === org && row.scope === scope).sort((a, b) => compareText(a.key, b.key));

@@ -18,7 +18,7 @@ import {
   text,
   timestamp,
 } from './schemas.ts';
-import { diffTotals, fileChange, planSummary, planView, thresholdView } from './views.ts';
+import { diffTotals, fileChange, planSummary, planThresholdView, planView } from './views.ts';
 
 const onlyPlanId = z.strictObject({ plan_id: planId });
 
@@ -225,7 +225,7 @@ export const planPrompt = defineOperation({
 
 export const planProfileShow = defineOperation({
   name: '_cleveragents/plan/profile/show',
-  summary: 'The profile that is locked to the plan, each threshold with its meaning',
+  summary: 'The profile that is locked to the plan, each threshold with its meaning, and what binds the plan beside it',
   role: 'viewer',
   params: onlyPlanId,
   result: z.object({
@@ -234,7 +234,9 @@ export const planProfileShow = defineOperation({
     level: z.enum(PROFILE_LEVELS),
     digest: z.string(),
     document: jsonObject,
-    thresholds: z.array(thresholdView),
+    thresholds: z.array(planThresholdView),
+    /** Everything that binds the plan, combined to the strictest, in the form of a profile; where each comes from is in `plan/guard/show`. */
+    effective: jsonObject,
   }),
   errors: onPlan,
   idempotent: true,

@@ -2,6 +2,8 @@ import * as z from 'zod';
 import { SANDBOX_STRATEGIES } from '../core/sandbox.ts';
 import { COMMON_ERRORS, defineOperation } from './operation.ts';
 import { planUse } from './plan.ts';
+import { jsonObject } from './schemas.ts';
+import { planThresholdView } from './views.ts';
 
 /** What stands before a plan, in the order in which `plan/use` would answer the first that fails. */
 export const PREFLIGHT_CHECKS = [
@@ -29,6 +31,9 @@ export const planPreflight = defineOperation({
     /** The profile that the plan would get, and which level chose it; null: it could not be told. */
     profile: z.string().nullable(),
     profile_level: z.string().nullable(),
+    /** What would bind the plan, as `plan/profile/show` says of one that was made; null: it could not be told. */
+    thresholds: z.array(planThresholdView).nullable(),
+    effective: jsonObject.nullable(),
     project: z.string().nullable(),
     sandbox_strategy: z.enum(SANDBOX_STRATEGIES).nullable(),
     checkpoints_enabled: z.boolean().nullable(),

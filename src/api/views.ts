@@ -161,5 +161,11 @@ export type PlanSummary = z.output<typeof planSummary>;
 /** A threshold is never shown without its meaning: the names of the source mislead. */
 export const thresholdView = z.object({ name: z.string(), value: z.number(), meaning: z.string(), is_default: z.boolean().optional() });
 
+/**
+ * A threshold of a plan: `value` of the profile that it got, `effective` what its gates use. They differ where something stricter binds beside
+ * the profile: that of the action where an agent chose another, the policy floor of the org, now or as it was set later.
+ */
+export const planThresholdView = thresholdView.extend({ effective: z.number(), tightened: z.boolean() });
+
 /** One limit in force and where it comes from. */
 export const limitView = z.object({ name: z.string(), value: jsonValue, origin: z.string() });

@@ -61,6 +61,7 @@ export interface Examination {
   /** Null: the request itself is wrong. */
   readonly basis: PlanBasis | null;
   readonly profile: LockedProfile | null;
+  readonly policy: GuardPolicy | null;
   readonly project: ProjectRef | null;
   readonly sandbox: SandboxSettings | null;
 }
@@ -145,6 +146,7 @@ export async function examinePlan(request: PlanRequest, sessionId: string, princ
         }
       : null,
     profile: profile?.value ?? null,
+    policy: policy?.value ?? null,
     project: project?.value ?? null,
     sandbox: sandbox ?? null,
   };

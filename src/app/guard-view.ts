@@ -7,6 +7,7 @@ import { toUsd } from '../core/money.ts';
 import { matchesPattern } from '../core/names.ts';
 import { lockedPolicyOf } from '../core/plan/plan.ts';
 import type { PublicPlan } from '../core/plan/snapshot.ts';
+import { type AutomationProfile, THRESHOLD_NAMES, THRESHOLDS } from '../core/profile.ts';
 
 export function guardViewOf(plan: PublicPlan): PlanGuardView {
   const numbers = numbersOf(plan);
@@ -19,6 +20,26 @@ export function guardViewOf(plan: PublicPlan): PlanGuardView {
     revised: JSON.parse(JSON.stringify(plan.guards.own)) as JsonObject,
   };
 }
+
+/** What binds a plan, in the form of a profile, and what that makes of each threshold of the profile that it got. */
+export function effectiveOf(profile: AutomationProfile, policy: GuardPolicy, granted: Granted = NOTHING_GRANTED) {
+  return {
+    thresholds: THRESHOLD_NAMES.map((name) => {
+      const [value, effective] = [profile[name], policy.thresholds[name]];
+      return { name, value, effective, tightened: effective > value, meaning: THRESHOLDS[name] };
+    }),
+    effective: policyView(policy, numbersOf({ policy, ...granted })),
+  };
+}
+
+/** What people have granted beyond the limits so far. */
+type Granted = Pick<PublicPlan, 'grants' | 'stepsUsed'> & { readonly ledger: Pick<PublicPlan['ledger'], 'grantedMicroUsd'> };
+
+const NOTHING_GRANTED: Granted = {
+  ledger: { grantedMicroUsd: 0 },
+  grants: { calls: { step: 0, amount: 0 }, steps: 0, seconds: 0, retries: 0 },
+  stepsUsed: 0,
+};
 
 interface ShownNumber {
   readonly limit: Limit;
@@ -37,7 +58,7 @@ type NumberName =
 
 type Numbers = ReadonlyMap<NumberName, ShownNumber>;
 
-function numbersOf({ policy, ledger, grants, stepsUsed }: PublicPlan): Numbers {
+function numbersOf({ policy, ledger, grants, stepsUsed }: Granted & { readonly policy: GuardPolicy }): Numbers {
   const calls = grants.calls.step === stepsUsed ? grants.calls.amount : 0;
   const all: readonly (readonly [NumberName, Limit | null, number])[] = [
     ['max_total_cost', policy.planCapMicroUsd, ledger.grantedMicroUsd],

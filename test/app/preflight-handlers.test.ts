@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ParamsInputOf } from '../../src/api/operations.ts';
 import { PREFLIGHT_CHECKS } from '../../src/api/preflight.ts';
+import { THRESHOLD_NAMES, THRESHOLDS } from '../../src/core/profile.ts';
 import { makeService, type TestCaller, type TestService } from './service.ts';
 
 type Params = ParamsInputOf<'_cleveragents/plan/preflight'>;
@@ -38,6 +39,12 @@ const traces = async () => [
 ];
 
 describe('a preflight', () => {
+  it('of arguments that are too large says what helps', async () => {
+    const answer = await preflight({ ...USABLE, arguments: { text: 'x'.repeat(300_000) } });
+    const check = answer.checks.find(({ name }) => name === 'arguments');
+    expect(check).toMatchObject({ ok: false, remediation: 'Send less: put long contents into files of the project and name them.' });
+  });
+
   it('of what can run says so, with the profile, the project and the sandbox that the plan would have', async () => {
     const before = await traces();
     const answer = await preflight({ ...USABLE, arguments: { depth: 1 } });
@@ -45,6 +52,8 @@ describe('a preflight', () => {
       would_run: true,
       profile: 'full-auto',
       profile_level: 'plan',
+      thresholds: THRESHOLD_NAMES.map((name) => ({ name, value: 0, effective: 0, tightened: false, meaning: THRESHOLDS[name] })),
+      effective: expect.objectContaining({ tool_allowlist: null, safety: expect.objectContaining({ require_sandbox: false }) }),
       project: 'web',
       sandbox_strategy: 'workspace',
       checkpoints_enabled: true,

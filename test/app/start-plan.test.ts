@@ -111,6 +111,32 @@ describe('the profile of a plan', () => {
     expect(await admin.refused('_cleveragents/plan/use', params)).toMatchObject({ kind: 'invalid', details: { level: 'project' } });
   });
 
+  it("is shown with what binds beside it: the action's where an agent chose another, and the policy floor; a preflight says the same", async () => {
+    const agent = await service.caller('acme', { kind: 'agent', roles: ['operator'] });
+    await admin.call('_cleveragents/org/policy/set', { policy: { threshold_minima: { select_tool: 0.9 } } });
+    const params = { ...(await arrange({ action: 'cautious' })), automation_profile: 'full-auto' };
+    const thresholdsOf = (shown: { readonly thresholds: readonly { readonly name: string }[] | null }) =>
+      Object.fromEntries((shown.thresholds ?? []).map(({ name, ...rest }) => [name, rest]));
+    const asked = await agent.call('_cleveragents/plan/preflight', params);
+    const { plan_id } = await agent.call('_cleveragents/plan/use', params);
+    const shown = await agent.call('_cleveragents/plan/profile/show', { plan_id });
+    expect(shown.name).toBe('full-auto');
+    expect(thresholdsOf(shown)).toMatchObject({
+      edit_code: { value: 0, effective: 0.7, tightened: true },
+      select_tool: { value: 0, effective: 0.9, tightened: true },
+    });
+    const { policy } = await agent.call('_cleveragents/plan/guard/show', { plan_id });
+    expect(shown.effective).toEqual(policy);
+    expect(shown.effective).toMatchObject({ safety: { require_sandbox: true, allow_unsafe_tools: false } });
+    expect(asked).toMatchObject({ thresholds: shown.thresholds, effective: shown.effective });
+    // A person's choice counts as it is, and only the floor binds beside it.
+    const own = await admin.call('_cleveragents/plan/use', params);
+    expect(thresholdsOf(await admin.call('_cleveragents/plan/profile/show', { plan_id: own.plan_id }))).toMatchObject({
+      edit_code: { value: 0, effective: 0, tightened: false },
+      select_tool: { value: 0, effective: 0.9, tightened: true },
+    });
+  });
+
   it('that no longer reads is refused, not repaired', async () => {
     const at = '2026-01-01T00:00:00.000Z';
     const old = {

@@ -3,11 +3,11 @@ import { maskText } from '../../core/audit/mask.ts';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
 import type { ContentPart } from '../../core/plan/proposal.ts';
 import { type PlanSnapshot, valueIn } from '../../core/plan/snapshot.ts';
-import { THRESHOLD_NAMES, THRESHOLDS } from '../../core/profile.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { notFound } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
 import { actorOf, approvingCaller } from '../caller.ts';
+import { effectiveOf } from '../guard-view.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import { keptChanges } from '../kept-changes.ts';
 import { planSummaryOf, planViewOf } from '../plan-view.ts';
@@ -179,14 +179,15 @@ export const planHandlers = {
   '_cleveragents/plan/profile/show': async (params, call, services) => {
     const read = await readPlan(params.plan_id, call, services);
     if (!read.ok) return read;
-    const { profile } = read.value.plan;
+    const { plan } = read.value;
+    const { profile, policy } = plan;
     return ok({
       plan_id: params.plan_id,
       name: profile.name,
       level: profile.level,
       digest: profile.digest,
       document: profile.document as unknown as JsonObject,
-      thresholds: THRESHOLD_NAMES.map((name) => ({ name, value: profile.document[name], meaning: THRESHOLDS[name] })),
+      ...effectiveOf(profile.document, policy, plan),
     });
   },
 } satisfies Partial<Handlers>;

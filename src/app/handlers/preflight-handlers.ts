@@ -1,6 +1,7 @@
 import { maskText } from '../../core/audit/mask.ts';
 import { ok } from '../../core/result.ts';
 import { examinePlan, type PlanCheck, type PlanCheckName } from '../examine-plan.ts';
+import { effectiveOf } from '../guard-view.ts';
 import type { Handlers } from '../handler.ts';
 
 /** Asks what `plan/use` asks, by the same code, and makes nothing of it. */
@@ -21,11 +22,14 @@ export const preflightHandlers = {
       call.principal,
       services,
     );
-    const { checks, profile, project, sandbox } = examined;
+    const { checks, profile, project, sandbox, policy } = examined;
+    const binding = profile === null || policy === null ? null : effectiveOf(profile.document, policy);
     return ok({
       would_run: checks.every(isPassed),
       profile: profile?.name ?? null,
       profile_level: profile?.level ?? null,
+      thresholds: binding?.thresholds ?? null,
+      effective: binding?.effective ?? null,
       project: project?.name ?? null,
       sandbox_strategy: sandbox?.strategy ?? null,
       checkpoints_enabled: sandbox?.checkpointsEnabled ?? null,
@@ -41,8 +45,11 @@ function viewOf(check: PlanCheck) {
   if (isPassed(check)) return { name, ok: true };
   if (refusal === null) return { name, ok: false, reason: `not checked: it depends on the check '${waitsFor ?? ''}', which fails` };
   const [reason = '', told] = maskText(refusal.message).split(/\s*Remediation: /, 2);
-  return { name, ok: false, reason, remediation: told ?? REMEDIATIONS[name] };
+  const remediation = told ?? (refusal.kind === 'too_large' ? SEND_LESS : REMEDIATIONS[name]);
+  return { name, ok: false, reason, remediation };
 }
+
+const SEND_LESS = 'Send less: put long contents into files of the project and name them.';
 
 /** Where the refusal itself does not say what helps. */
 const REMEDIATIONS: Readonly<Record<PlanCheckName, string>> = {

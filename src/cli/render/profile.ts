@@ -14,15 +14,19 @@ interface Profile {
     readonly value: number;
     readonly meaning: string;
     readonly is_default?: boolean | undefined;
+    /** Of a plan: what its gates use. */
+    readonly effective?: number | undefined;
   }[];
 }
 
 /** A profile with the meaning beside every threshold: the names alone mislead. */
 export function renderProfile(profile: Profile, style: Style): string {
   if (profile.yaml !== undefined) return printable(profile.yaml).replace(/\n$/, '');
-  const rows = profile.thresholds.map(({ name, value, meaning, is_default: isDefault }) => [
+  const rows = profile.thresholds.map(({ name, value, effective, meaning, is_default: isDefault }) => [
     name,
-    `${value}${isDefault === true ? ' (default)' : ''}`,
+    effective === undefined || effective === value
+      ? `${value}${isDefault === true ? ' (default)' : ''}`
+      : `${value}, but ${effective} binds`,
     oneLine(meaning),
   ]);
   const parts = [

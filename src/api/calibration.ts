@@ -36,7 +36,7 @@ export const profileCalibration = defineOperation({
     /** The newest decisions count, so many at most. */
     at_most: z.number(),
   }),
-  errors: COMMON_ERRORS,
+  errors: [...COMMON_ERRORS, 'not_found'],
   idempotent: true,
   cli: { command: ['automation-profile', 'calibration'], examples: ['', '--project example --action commands'] },
 });

@@ -49,7 +49,8 @@ function guardrailSchema(name: GuardrailSetting): z.ZodType {
 /** The closed list of settings. A key that is not here is refused by name (design sections 9, 11 and 12). */
 export const CONFIG_KEYS = {
   'core.automation-profile': {
-    meaning: 'Automation profile of plans whose call and action name none',
+    meaning:
+      'Automation profile of plans whose call and action name none: a default, which binds nobody who names another; what binds everybody is the policy floor of the org (org/policy)',
     value: nameReference,
     scopes: ['org', 'project'],
     fallback: null,

@@ -26,7 +26,9 @@ const decisionId = z
   .regex(new RegExp(`^${ULID_PATTERN}\\.c[1-9][0-9]{0,9}$`), 'must be a decision id: <plan id>.c<number> as answered by guard/authorize')
   .meta({ description: 'Decision id: <plan id>.c<number>' });
 
-const operationName = text(200).meta({ description: 'What the call does, in the words of required_confirmations' });
+const operationName = text(200)
+  .refine((value) => value.trim() !== '', 'must not be blank')
+  .meta({ description: 'What the call does, in the words of required_confirmations' });
 
 /** Taken as it comes, so that a call that names no tool is refused by the plan, which records it. Bounded all the same. */
 const anyToolName = z
@@ -286,6 +288,9 @@ const trailEntry = z.object({
 });
 export type TrailEntry = z.output<typeof trailEntry>;
 
+/** As another service may have written it: what it had nothing to say of is left out. */
+const loadedEntry = z.strictObject({ ...trailEntry.shape, reason: trailEntry.shape.reason.default(null), context: jsonObject.default({}) });
+
 const trailShape = {
   entries: z.array(trailEntry),
   max_entries: z.number(),
@@ -342,7 +347,7 @@ export const guardLoadFromMetadata = defineOperation({
       .strictObject({
         guardrail_audit_trail: optional(
           z.strictObject({
-            entries: z.array(z.strictObject(trailEntry.shape)).max(MAX_LOADED_ENTRIES, `must have at most ${MAX_LOADED_ENTRIES} entries`),
+            entries: z.array(loadedEntry).max(MAX_LOADED_ENTRIES, `must have at most ${MAX_LOADED_ENTRIES} entries`),
             max_entries: optional(count(MAX_COUNTED).min(1, 'must be at least 1')),
             allowed_count: optional(count(MAX_COUNTED)),
             denied_count: optional(count(MAX_COUNTED)),

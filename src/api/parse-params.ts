@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import { exceedsDepth, MAX_JSON_DEPTH } from '../core/json.ts';
 import type { FieldIssue, Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
-import { sentenceOf } from '../core/schema-issues.ts';
+import { firstPerField, sentenceOf } from '../core/schema-issues.ts';
 import type { Operation } from './operation.ts';
 
 /** Issues that are reported at most; one bad body must not make a huge answer. */
@@ -23,7 +23,7 @@ function parse<O extends Operation>(operation: O, params: object): Result<z.outp
   const parsed = tryParse(operation, params);
   if (parsed === null) return refuse([{ field: 'params', message: 'hold a value that cannot be read' }]);
   if (parsed.success) return ok(parsed.data as z.output<O['params']>);
-  return refuse(parsed.error.issues.flatMap(toFieldIssues));
+  return refuse(firstPerField(parsed.error.issues.flatMap(toFieldIssues)));
 }
 
 /** The schema library reads members of what it is given (`length`), and throws over objects that are made for it. Null: it did. */

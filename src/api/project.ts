@@ -53,7 +53,10 @@ export const projectCreate = defineOperation({
       z.strictObject({
         description: optional(text(2000).meta({ description: 'What the project is' })),
         protected_paths: optional(
-          z.array(text(500)).max(200, 'at most 200 entries').meta({ description: 'Globs whose change raises the risk' }),
+          z
+            .array(text(500))
+            .max(200, 'at most 200 entries')
+            .meta({ description: 'Globs whose change raises the risk, chosen by people; the usual ones when absent' }),
         ),
       }),
     ),

@@ -14,13 +14,21 @@ export function invalidWith(what: string, issues: readonly FieldIssue[]): Refusa
 
 /** The issues of a failed parse as fields and messages, with `root` before every path. */
 export function issuesOf(error: z.ZodError, root = ''): readonly FieldIssue[] {
-  return error.issues.flatMap((issue): FieldIssue[] => {
-    const path = joinPath(root, issue.path);
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({ field: path === '' ? key : `${path}.${key}`, message: `unknown field '${key}'` }));
-    }
-    return [{ field: path, message: sentenceOf(issue) }];
-  });
+  return firstPerField(
+    error.issues.flatMap((issue): FieldIssue[] => {
+      const path = joinPath(root, issue.path);
+      if (issue.code === 'unrecognized_keys') {
+        return issue.keys.map((key) => ({ field: path === '' ? key : `${path}.${key}`, message: `unknown field '${key}'` }));
+      }
+      return [{ field: path, message: sentenceOf(issue) }];
+    }),
+  );
+}
+
+/** What is wrong with a field first is what to correct first; the rest would only say it again in other words. */
+export function firstPerField(issues: readonly FieldIssue[]): readonly FieldIssue[] {
+  const seen = new Set<string>();
+  return issues.filter(({ field }) => !seen.has(field) && seen.add(field));
 }
 
 /** What is wrong with one value, for people. The schema's own words where it has some; in the place of the library's general ones, ours. */
@@ -30,7 +38,7 @@ export function sentenceOf(issue: z.core.$ZodIssue): string {
     case 'invalid_type': {
       if (message.endsWith('received undefined')) return 'is required';
       const found = /expected (\w+), received (\w+)/.exec(message);
-      return found === null ? message : `must be ${article(found[1] ?? '')}, not ${article(found[2] ?? '')}`;
+      return found === null ? message : `must be ${withArticle(found[1] ?? '')}, not ${withArticle(found[2] ?? '')}`;
     }
     case 'too_big':
       return message.startsWith('Too big')
@@ -53,7 +61,8 @@ function bound(origin: string, how: string, limit: number | bigint): string {
   return `be ${how} ${limit}`;
 }
 
-function article(type: string): string {
+/** A type with its article, for people; null and NaN are names. */
+export function withArticle(type: string): string {
   if (type === 'null' || type === 'NaN') return type;
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
 }

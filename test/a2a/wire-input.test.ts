@@ -212,3 +212,18 @@ describe('0.3 input', () => {
     expect(message['parts']).toEqual([{ kind: 'data', data: { value: [1, 2] }, metadata: { data_part_compat: true } }]);
   });
 });
+
+describe('what is wrong', () => {
+  test.each([
+    ['1.0', { text: 5 }, 'message.parts.0.text', 'must be a string, not a number'],
+    ['1.0', { text: 'x', filename: [] }, 'message.parts.0.filename', 'must be a string, not an array'],
+    ['1.0', { url: 'https://a.b', mediaType: { a: 1 } }, 'message.parts.0.mediaType', 'must be a string, not an object'],
+    ['0.3', { kind: 'text', text: true }, 'message.parts.0.text', 'must be a string, not a boolean'],
+    ['0.3', { kind: 'file', file: 'x' }, 'message.parts.0.file', 'must be an object, not a string'],
+  ] as const)('in %s with the part %j is said by its field, for people', (version, part, field, message) => {
+    const role = version === '1.0' ? 'ROLE_USER' : 'user';
+    const decoded = CODECS[version].decodeParams('send', { message: { kind: 'message', messageId: 'm', role, parts: [part] } });
+    expect(decoded).toMatchObject({ ok: false, error: { kind: 'invalid', issues: [{ field, message }] } });
+    if (!decoded.ok) expect(decoded.error.message).not.toMatch(/Invalid input|received/);
+  });
+});

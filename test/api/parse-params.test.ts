@@ -158,6 +158,15 @@ describe('parseParams', () => {
     expect(issues.find((issue) => issue.field === field)?.message).toContain(message);
   });
 
+  it('says of each field what is wrong first, and only that', () => {
+    const issues = issuesOf(OPERATIONS['_cleveragents/approval/decide'], {
+      approval_id: `${PLAN}.3`,
+      decision: 'approve',
+      grant: { calls: -0.5 },
+    });
+    expect(issues).toEqual([{ field: 'grant.calls', message: 'must be a whole number' }]);
+  });
+
   it('reports at most twenty issues of a very wrong body', () => {
     const params = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, index]));
     const unknown = issuesOf(OPERATIONS['_cleveragents/health/check'], params);

@@ -22,16 +22,26 @@ describe('the calibration report', () => {
     expect(classes[0]?.bands[8]).toEqual({ from: 0.8, to: 0.9, n: 2, ok: 2, ok_share: 1, mean_confidence: 0.8 });
     expect(classes[1]).toMatchObject({ class: 'write', n: 1, ok: 1, brier: 0.16 });
     expect((await call('_cleveragents/profile/calibration', { project: 'site', action: 'edit' })).overall.n).toBe(3);
-    expect((await call('_cleveragents/profile/calibration', { actor: 'nobody' })).overall.n).toBe(0);
+    expect((await call('_cleveragents/profile/calibration', { actor: 'scripted/commands' })).overall.n).toBe(0);
   });
 
   it('tells nothing of another org, asked for by any name', async () => {
     const { services, caller } = makeService();
     await services.outcomes.record(calibrationFixture('acme'));
-    const { call } = await caller('other');
-    for (const params of [{}, { project: 'site' }, { action: 'edit' }, { actor: 'scripted/steps' }]) {
+    const { call, refused } = await caller('other');
+    for (const params of [{}, { actor: 'scripted/steps' }])
       expect((await call('_cleveragents/profile/calibration', params)).overall.n).toBe(0);
-    }
+    for (const params of [{ project: 'site' }, { action: 'edit' }])
+      expect(await refused('_cleveragents/profile/calibration', params)).toMatchObject({ kind: 'not_found' });
+  });
+
+  it.each([
+    [{ action: 'edti' }, 'action'],
+    [{ project: 'nowhere' }, 'project'],
+    [{ actor: 'nobody' }, 'actor'],
+  ])('of %j, which is not there, is not answered by zeros', async (params, entity) => {
+    const { refused } = await makeService().caller('acme');
+    expect(await refused('_cleveragents/profile/calibration', params)).toMatchObject({ kind: 'not_found', entity });
   });
 
   it.each([

@@ -1076,6 +1076,16 @@ describe('metadata', () => {
     expect(audit.entries.find((each) => each.event_type === 'imported')?.context).toMatchObject({ allowed: 70, denied: 30, evicted: 98 });
   });
 
+  it('takes an entry that says no reason and no context for one that has none', async () => {
+    const plan_id = await open();
+    const { reason: _reason, context: _context, ...bare } = entry;
+    await agent.call('_cleveragents/guard/load_from_metadata', {
+      plan_id,
+      metadata: { guardrail_audit_trail: { entries: [bare] } } as never,
+    });
+    expect((await trail(plan_id)).entries).toEqual([entry]);
+  });
+
   it('without counters has those that its entries show: none of them goes down', async () => {
     const plan_id = await open();
     const entries = [{ ...entry, context: { current_step: 4 } }, spent, denied];
@@ -1275,6 +1285,7 @@ const BAD: readonly (readonly [OperationName, object, string])[] = [
   ['_cleveragents/guard/check_actor_tool_calls', { current_calls: -1 }, 'current_calls'],
   ['_cleveragents/guard/check_retries_per_failure', { current_retries: 0.5 }, 'current_retries'],
   ['_cleveragents/guard/check_confirmation_required', { operation: '' }, 'operation'],
+  ['_cleveragents/guard/check_confirmation_required', { operation: ' \t' }, 'operation'],
   ['_cleveragents/guard/associate_plan_with_session', { session_id: 'task_x' }, 'session_id'],
   ['_cleveragents/guard/get_audit_trail', { last: 0 }, 'last'],
   ['_cleveragents/guard/configure', { guardrails: { max_steps: -1 } }, 'guardrails.max_steps'],

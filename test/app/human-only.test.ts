@@ -30,3 +30,19 @@ describe('operations for people only', () => {
     expect(refusal).toMatchObject({ kind: 'forbidden', details: { needed_kind: 'human' } });
   });
 });
+
+describe('a project that an agent makes', () => {
+  it('has the usual protected paths: which are protected is chosen by people', async () => {
+    const service = makeService();
+    const agent = await service.caller('acme', { kind: 'agent', roles: ['admin'] });
+    for (const protected_paths of [[], ['src/**']]) {
+      const refusal = await agent.refused('_cleveragents/project/create', { name: 'web', settings: { protected_paths } });
+      expect(refusal).toMatchObject({ kind: 'forbidden', details: { needed_kind: 'human', field: 'settings.protected_paths' } });
+    }
+    const made = await agent.call('_cleveragents/project/create', { name: 'web', settings: { description: 'Site' } });
+    expect(made.settings).toEqual({ description: 'Site', protected_paths: ['.git/**', '.github/**', '.env*'] });
+    const person = await service.caller('acme');
+    const own = await person.call('_cleveragents/project/create', { name: 'scratch', settings: { protected_paths: [] } });
+    expect(own.settings).toEqual({ protected_paths: [] });
+  });
+});

@@ -61,7 +61,10 @@ const WALLS: { readonly [N in OperationName]: Wall | readonly Wall[] } = {
     { refuses: ({ profile }) => ({ profile: { name: 'theirs', extends: profile } }), kind: 'invalid' },
   ],
   '_cleveragents/profile/update': { refuses: ({ profile }) => ({ name: profile, profile: { edit_code: 0 } }), kind: 'not_found' },
-  '_cleveragents/profile/calibration': { lists: ({ action, project }) => ({ action, project }), shows: () => null },
+  '_cleveragents/profile/calibration': [
+    { refuses: ({ action }) => ({ action }), kind: 'not_found' },
+    { refuses: ({ project }) => ({ project }), kind: 'not_found' },
+  ],
   '_cleveragents/profile/delete': { refuses: ({ profile }) => ({ name: profile }), kind: 'not_found' },
   '_cleveragents/org/policy/show': { lists: () => ({}), shows: ({ profile }) => profile },
   '_cleveragents/org/policy/set': { makes: () => ({ policy: { guardrails: { max_steps: 1 } } }) },

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { JsonObject, JsonValue } from '../../core/json.ts';
+import { sentenceOf } from '../../core/schema-issues.ts';
 import type { DecoderTable } from '../decoder.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type Message, type Part, type PushConfigInput } from '../model.ts';
 import {
@@ -79,7 +80,7 @@ function partSchema(kindByContent: boolean) {
     }
     const parsed = schema.safeParse(input, { error: requiredMessage });
     if (parsed.success) return parsed.data;
-    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', path: [...issue.path], message: issue.message });
+    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', path: [...issue.path], message: sentenceOf(issue) });
     return z.NEVER;
   });
 }

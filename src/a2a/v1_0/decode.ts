@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { JsonValue } from '../../core/json.ts';
+import { sentenceOf } from '../../core/schema-issues.ts';
 import type { DecoderTable } from '../decoder.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type Message, type Part, type PushConfigInput } from '../model.ts';
 import { ROLE_SPELLINGS } from '../proto-names.ts';
@@ -42,7 +43,7 @@ const partMembers = wireObject('proto', {
 const part = z.unknown().transform((input, context): Part => {
   const parsed = partMembers.safeParse(input);
   if (!parsed.success) {
-    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', path: [...issue.path], message: issue.message });
+    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', path: [...issue.path], message: sentenceOf(issue) });
     return z.NEVER;
   }
   const { text, raw, url, data, ...common } = parsed.data;

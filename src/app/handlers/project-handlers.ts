@@ -24,6 +24,11 @@ export const projectHandlers = {
   '_cleveragents/project/create': async (params, call, services) => {
     const { org } = call.principal;
     const { name } = params;
+    // Whoever could choose which paths are protected could choose that none is; an agent's projects have the usual ones.
+    if (call.principal.kind === 'agent' && params.settings?.protected_paths !== undefined) {
+      const message = 'settings.protected_paths is for keys of kind human; leave it out, and the usual paths are protected';
+      return err({ kind: 'forbidden', message, details: { needed_kind: 'human', field: 'settings.protected_paths' } });
+    }
     if ((await services.projectStore.get(org, name)) !== null) return err(projectExists(name));
     await call.changing();
     const head = await services.projects.project(org, name).create();

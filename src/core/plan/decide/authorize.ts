@@ -17,6 +17,7 @@ import { MAX_TOOL_NAME_LENGTH } from '../../names.ts';
 import type { Refusal } from '../../refusal.ts';
 import { invalidField, invalidState } from '../../refusal.ts';
 import { err, ok, type Result } from '../../result.ts';
+import { withArticle } from '../../schema-issues.ts';
 import { type RiskClass, riskierOf, type ToolSpec } from '../../tool.ts';
 import { type CallFacts, NO_FACTS } from '../commands.ts';
 import type { AuthorizationAnswer, AuthorizeRequest, ExternalCommands } from '../external/commands.ts';
@@ -291,7 +292,7 @@ const MAX_NAME_CHARACTERS = 2 * MAX_TOOL_NAME_LENGTH;
 function issueOfName(name: JsonValue | undefined): string | null {
   if (name === undefined) return 'is required';
   if (typeof name !== 'string')
-    return `must be text, not ${name === null ? 'null' : Array.isArray(name) ? 'an array' : `a ${typeof name}`}`;
+    return `must be text, not ${withArticle(name === null ? 'null' : Array.isArray(name) ? 'array' : typeof name)}`;
   if (name.trim() === '') return 'must not be blank';
   if (name.length > MAX_NAME_CHARACTERS) return `must be at most ${MAX_NAME_CHARACTERS} characters`;
   return name.isWellFormed() ? null : 'must be well-formed text';

@@ -16,6 +16,7 @@ import type { JsonObject } from './core/json.ts';
 import { PUSH_TIMING } from './core/push/judge-attempt.ts';
 import type { PushUrlRules } from './core/push/push-url.ts';
 import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
+import { outsideFactsOf } from './engine/outside-facts.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from './engine/tools/workspace-tools.ts';
@@ -202,6 +203,7 @@ function connect(env: Env, toolbox: Toolbox): Services {
     floors: makeFloors(env.ORGS),
     budgets: budgetsOf(env),
     catalogue: toolbox.catalogue,
+    callFacts: (call, protectedPaths) => outsideFactsOf(toolbox, call, protectedPaths),
     actors: { names: () => ACTOR_NAMES, immediateReply },
   };
 }

@@ -175,6 +175,11 @@ export const guardEvaluate = defineOperation({
     tool_name: text(200)
       .refine((name) => name.trim() !== '', 'must not be blank')
       .meta({ description: 'Name of the tool' }),
+    arguments: optional(
+      jsonObject.meta({
+        description: 'Arguments of the call, for the guards that look at paths and hosts; absent: nothing is said of them',
+      }),
+    ),
     context: optional(
       z.strictObject({
         is_write: optional(z.boolean().meta({ description: 'Whether the call changes something' })),
@@ -202,6 +207,7 @@ export const guardEvaluate = defineOperation({
   cli: {
     command: ['guard', 'evaluate'],
     positional: ['tool_name'],
+    pairFlags: { arg: 'arguments' },
     examples: ['shell_exec --automation-profile supervised', 'write_file --plan-id 01HXRCF1ABCDE12345678901AB --is-write'],
   },
 });

@@ -3,6 +3,7 @@ import type { ActionDocument } from '../core/action.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import type { Sha256 } from '../core/digest.ts';
 import type { JsonObject } from '../core/json.ts';
+import type { CallFacts } from '../core/plan/commands.ts';
 import type { PushUrlRules } from '../core/push/push-url.ts';
 import type { ToolCatalogue } from '../core/tool.ts';
 import type { IdentityTokens } from './identity-tokens.ts';
@@ -82,5 +83,13 @@ export interface Services {
   readonly floors: Floors;
   readonly budgets: Budgets;
   readonly catalogue: ToolCatalogue;
+  /**
+   * What the arguments of a call of a registered tool say of it, beside any tree; null: nothing. `protectedPaths`: those of the project that
+   * its plan works on; null: the usual ones, below any directory.
+   */
+  readonly callFacts: (
+    call: { readonly toolName: string; readonly arguments: JsonObject; readonly isWrite: boolean | null },
+    protectedPaths: readonly string[] | null,
+  ) => CallFacts | null;
   readonly actors: ActorDirectory;
 }

@@ -8,10 +8,15 @@ import type { Toolbox } from './tools/toolbox.ts';
 import { validateArguments } from './tools/validate-arguments.ts';
 
 /**
- * What is known of a call that an executor outside wants to make. Of a tool that is registered here its arguments say which paths and
+ * What is known of a call that an executor outside wants to make, or that is only asked about: `protectedPaths` are those of the project of
+ * its plan, where that is run here. Of a tool that is registered here its arguments say which paths and
  * hosts it touches; of the executor's own tools, and of the tree that it works on, nothing is known. Null: nothing at all.
  */
-export function outsideFactsOf(toolbox: Toolbox, { toolName, arguments: args, isWrite }: AuthorizeRequest): CallFacts | null {
+export function outsideFactsOf(
+  toolbox: Toolbox,
+  { toolName, arguments: args, isWrite }: Pick<AuthorizeRequest, 'toolName' | 'arguments' | 'isWrite'>,
+  protectedPaths: readonly string[] | null = null,
+): CallFacts | null {
   const tool = typeof toolName === 'string' ? toolbox.find(toolName) : null;
   if (tool === null) return null;
   const writes = isWriteClass(tool.spec.riskClass) || isWrite === true;
@@ -23,7 +28,7 @@ export function outsideFactsOf(toolbox: Toolbox, { toolName, arguments: args, is
     known: 0,
     newInKnownFolder: 0,
     unknown: paths.length,
-    protectedPaths: paths.filter(isProtectedAnywhere),
+    protectedPaths: paths.filter((path) => (protectedPaths === null ? isProtectedAnywhere(path) : isProtectedPath(protectedPaths, path))),
     ...(hosts === null ? {} : { hosts: [...new Set(hosts)] }),
     bytes: writes ? canonicalJson(args).length : 0,
   };

@@ -11,6 +11,7 @@ import type { Principal } from '../../src/core/principal.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import type { Result } from '../../src/core/result.ts';
 import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
+import { outsideFactsOf } from '../../src/engine/outside-facts.ts';
 import { makeToolbox } from '../../src/engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from '../../src/engine/tools/workspace-tools.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
@@ -89,6 +90,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     halts: makeMemoryHalts(),
     floors: makeMemoryFloors(),
     catalogue,
+    callFacts: (call, protectedPaths) => outsideFactsOf(toolbox.value, call, protectedPaths),
     actors: { names: () => ACTOR_NAMES, immediateReply: () => null },
     ...replace,
   };

@@ -10,7 +10,7 @@ if (!made.ok) throw new Error(made.error.message);
 const toolbox = made.value;
 
 const factsOf = (toolName: string, args: JsonObject, isWrite: boolean | null = null) =>
-  outsideFactsOf(toolbox, { toolName, arguments: args, isWrite, costUsd: null, step: null, operation: null, idempotencyKey: null });
+  outsideFactsOf(toolbox, { toolName, arguments: args, isWrite });
 
 describe('what is known of a call of an executor outside', () => {
   it.each([

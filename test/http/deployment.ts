@@ -99,6 +99,7 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
     orgLog: makeMemoryOrgLog({ sha256, nowMs: () => nowMs }),
     plans: { plan: () => noPlan },
     catalogue: catalogue.value,
+    callFacts: () => null,
     actors: { names: () => [], immediateReply: () => null },
     ...options.services,
   };

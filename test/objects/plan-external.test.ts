@@ -54,13 +54,17 @@ interface Executor {
 }
 
 /** A plan of an agent's own, in an org with a person who may approve. */
-async function open(guardrails: ParamsInputOf<'_cleveragents/guard/configure'>['guardrails'] = {}, session?: string): Promise<Executor> {
+async function open(
+  guardrails: ParamsInputOf<'_cleveragents/guard/configure'>['guardrails'] = {},
+  session?: string,
+  profile = 'auto',
+): Promise<Executor> {
   const person = await newOrg();
   const agent = await addKey(person.org, 'agent');
   const planId = ulid();
   await call(agent, '_cleveragents/guard/configure', {
     plan_id: planId,
-    automation_profile: 'auto',
+    automation_profile: profile,
     guardrails,
     ...(session === undefined ? {} : { session_id: session }),
   });
@@ -238,3 +242,27 @@ async function listed(person: Principal, sessionId: string) {
   if (!page.ok) throw new Error(page.error.message);
   return page.value;
 }
+
+describe('evaluate with the arguments of a call', () => {
+  it.each([
+    ['write_file', { path: 'src/a.ts', content: 'x' }],
+    ['write_file', { path: '/home/me/repo/.github/workflows/x.yml', content: 'x' }],
+    ['write_file', { path: '.env', content: 'x' }],
+    ['write_file', {}],
+    ['edit_file', { path: '.git/config', old_text: 'a', new_text: 'b' }],
+    ['move_file', { from: 'a', to: '.env.local' }],
+    ['delete_file', { path: 'b' }],
+    ['read_file', { path: '.env' }],
+    ['read_file', {}],
+    ['own.tool', { path: '.env' }],
+    ['test/unsafe', { label: 'x' }],
+  ] as const)('says of %s %j what authorize says', async (tool, args) => {
+    for (const profile of ['auto', 'cautious', 'ci']) {
+      const { planId, agent } = await open({}, undefined, profile);
+      const params = { plan_id: planId, tool_name: tool, arguments: args };
+      const dry = await call(agent, '_cleveragents/guard/evaluate', { ...params, context: { cost_usd: 0 } });
+      const { allowed, reason, requires_approval, guards } = await call(agent, '_cleveragents/guard/authorize', { ...params, cost_usd: 0 });
+      expect(dry, profile).toEqual({ allowed, reason, requires_approval, guards });
+    }
+  });
+});

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { spentMicroUsd } from '../../core/ledger.ts';
 import { parseCostUsd, toUsd } from '../../core/money.ts';
 import { writesAtOnce } from '../../core/plan/at-once.ts';
-import { NO_FACTS } from '../../core/plan/commands.ts';
+import { type CallFacts, NO_FACTS } from '../../core/plan/commands.ts';
 import { factsOf } from '../../core/plan/decide/calls.ts';
 import { callConfidence } from '../../core/plan/decide/confidence-of.ts';
 import type { AuthorizationAnswer, CheckRequest, ExternalAnswers, ExternalCommand } from '../../core/plan/external/commands.ts';
@@ -17,6 +17,7 @@ import { stepsTaken } from '../../core/plan/steps-taken.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { invalidField, invalidState } from '../../core/refusal.ts';
 import { err, ok, type Result } from '../../core/result.ts';
+import type { RiskClass } from '../../core/tool.ts';
 import { actorOf, approvingCaller } from '../caller.ts';
 import { readGuardTrail } from '../guard-trail.ts';
 import { guardViewOf } from '../guard-view.ts';
@@ -110,7 +111,12 @@ export const guardServiceHandlers = {
     if (cost?.ok === false) return err(invalidField('context.cost_so_far', cost.error));
     const coming = parseCostUsd(context.cost_usd ?? 0);
     if (!coming.ok) return err(invalidField('context.cost_usd', coming.error));
-    const { policy, unknownTools, facts, gate, writesAtOnce: atOnce } = found.value;
+    const { policy, unknownTools, facts, gate, writesAtOnce: atOnce, isStrategy, protectedPaths } = found.value;
+    const isWrite = context.is_write ?? (params.plan_id === undefined ? false : null);
+    const about =
+      params.arguments === undefined
+        ? null
+        : services.callFacts({ toolName: params.tool_name, arguments: params.arguments, isWrite }, protectedPaths);
     // Whoever says what was spent so far, or asks about a profile alone, asks as the source does: what is not said is nothing.
     const isPriceNeeded = gate !== null && cost === null && (policy.planCapMicroUsd !== null || policy.profileCapMicroUsd !== null);
     const { allowed, reason, requiresApproval, guards } = dryRun(policy, {
@@ -118,17 +124,19 @@ export const guardServiceHandlers = {
       catalogue: services.catalogue,
       unknownTools,
       // Of a profile alone it is as in the source: what nobody calls a write is none.
-      isWrite: context.is_write ?? (params.plan_id === undefined ? false : null),
+      isWrite,
       writesAtOnce: atOnce,
       costMicroUsd: context.cost_usd === undefined && isPriceNeeded ? null : coming.value,
       operation: context.operation ?? null,
+      about,
+      isStrategy,
       facts: {
         ...facts(context.step ?? null),
         ...(cost === null ? {} : { spentMicroUsd: cost.value, reservedMicroUsd: 0, overrunMicroUsd: 0 }),
         ...(context.calls_so_far === undefined ? {} : { callsInStep: context.calls_so_far }),
       },
       scope: context.scope ?? 'plan',
-      gate,
+      gate: gate === null ? null : (riskClass) => gate(riskClass, about ?? NO_FACTS),
     });
     return ok({
       allowed,
@@ -373,7 +381,10 @@ function autonomyGuardrails(plan: PublicPlan): JsonObject {
 
 /* ---------------------------------------------------------------- whose guards a dry run asks */
 
-interface Evaluated extends Pick<DryRun, 'unknownTools' | 'gate' | 'writesAtOnce'> {
+interface Evaluated extends Pick<DryRun, 'unknownTools' | 'writesAtOnce' | 'isStrategy'> {
+  /** Null: nobody knows how confident a plan would be. */
+  readonly gate: ((riskClass: RiskClass, facts: CallFacts) => GuardVerdict) | null;
+  readonly protectedPaths: readonly string[] | null;
   readonly policy: PublicPlan['policy'];
   /** Of a call in this step; null: in the newest one. */
   readonly facts: (step: number | null) => GuardFacts;
@@ -391,12 +402,14 @@ async function ofPlan(planId: string, call: CallContext, services: Services): Pr
     policy,
     unknownTools: external === undefined ? 'refuse' : 'accept',
     writesAtOnce: external === undefined && writesAtOnce(plan),
+    isStrategy: phase === 'strategize',
+    protectedPaths: external === undefined ? (plan.project?.protectedPaths ?? []) : null,
     facts: (step) => ({ ...factsOf(plan, now, step ?? (external === undefined ? stepsUsed : Math.max(1, stepsUsed))), tainted }),
-    gate: (riskClass) =>
+    gate: (riskClass, facts) =>
       gateVerdict(
         policy,
         phase === 'strategize' ? 'edit_code' : 'execute_command',
-        callConfidence({ ...plan, tainted }, riskClass, { tool: '', arguments: {} }, NO_FACTS).value,
+        callConfidence({ ...plan, tainted }, riskClass, { tool: '', arguments: {} }, facts).value,
       ),
   });
 }
@@ -425,6 +438,8 @@ async function ofProfile(name: string, call: CallContext, services: Services): P
     policy: policy.value,
     unknownTools: 'accept',
     writesAtOnce: false,
+    isStrategy: false,
+    protectedPaths: null,
     gate: null,
     facts: (step) => ({ ...facts, stepNumber: step ?? 1 }),
   });

@@ -1,8 +1,10 @@
 import { evaluateGate } from '../gates.ts';
 import type { GuardPolicy } from '../guard-policy.ts';
+import type { FieldIssue } from '../refusal.ts';
 import { isWriteClass, type RiskClass, riskierOf, type ToolCatalogue, type ToolSpec } from '../tool.ts';
 import type { GuardFacts, GuardVerdict } from './guard.ts';
 import { evaluateGuards } from './guards.ts';
+import { unfitVerdict } from './unfit-call.ts';
 
 /** Whose guards a question is about (automation-profiles.md "GuardScope"). */
 export const GUARD_SCOPES = ['plan', 'subplan'] as const;
@@ -28,10 +30,21 @@ export interface DryRun {
   /** What the call would cost at most; a tool that is known costs at least its price. Null: a price has to be known, and was not said. */
   readonly costMicroUsd: number | null;
   readonly operation: string | null;
+  /** What its arguments say of the call; null: none were given, or they say nothing. */
+  readonly about: DryRunCall | null;
+  /** The plan is in Strategize. */
+  readonly isStrategy: boolean;
   readonly facts: GuardFacts;
   readonly scope: GuardScope;
   /** The verdict of the confidence gate for a call of this class; null: nobody knows how confident a plan would be. */
   readonly gate: ((riskClass: RiskClass) => GuardVerdict) | null;
+}
+
+/** What of a call follows from its arguments. */
+export interface DryRunCall {
+  readonly issues: readonly FieldIssue[];
+  readonly protectedPaths: readonly string[];
+  readonly hosts?: readonly string[];
 }
 
 /** For a question that is about no plan: nothing has happened, and nothing stands above. */
@@ -54,12 +67,12 @@ export const NO_PLAN_FACTS: Omit<GuardFacts, 'callsInStep' | 'spentMicroUsd' | '
  * reserved and nothing recorded.
  */
 export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
-  const { toolName, catalogue, unknownTools, isWrite, costMicroUsd, operation, facts, scope, gate, writesAtOnce } = question;
+  const { toolName, catalogue, unknownTools, isWrite, costMicroUsd, operation, about, facts, scope, gate, writesAtOnce } = question;
   const spec = catalogue.find(toolName)?.spec ?? null;
   const saidClass = classOf(spec, isWrite);
   const appliesAtOnce = writesAtOnce && spec?.scope === 'workspace' && isWriteClass(spec.riskClass);
   const riskClass = appliesAtOnce ? riskierOf(saidClass, 'external_write_revertible') : saidClass;
-  const { verdicts, first, approval } = evaluateGuards(
+  const report = evaluateGuards(
     policy,
     {
       toolName,
@@ -69,14 +82,17 @@ export function dryRun(policy: GuardPolicy, question: DryRun): GuardResult {
       costMicroUsd: spec === null ? costMicroUsd : Math.max(spec.priceMicroUsd, costMicroUsd ?? 0),
       skillCategory: null,
       operation,
-      protectedPaths: [],
+      protectedPaths: about?.protectedPaths ?? [],
+      hosts: about?.hosts ?? null,
       changesOutside: (appliesAtOnce || spec?.scope === 'external') && isWriteClass(riskClass),
       appliesAtOnce,
     },
     facts,
   );
+  const unfit = unfitVerdict({ toolName, issues: about?.issues ?? [], appliesAtOnce, isStrategy: question.isStrategy }, report.guard);
+  const { first, approval } = unfit === null ? report : { first: unfit, approval: unfit.approval };
   const gated = gate === null ? [] : [gate(riskClass)];
-  const guards = [...verdicts, ...gated].map((verdict) => inScope(verdict, scope));
+  const guards = [...(unfit === null ? [] : [unfit]), ...report.verdicts, ...gated].map((verdict) => inScope(verdict, scope));
   const decides = guards.find(({ allowed }) => !allowed);
   if (decides === undefined) return { allowed: true, reason: null, requiresApproval: false, guards };
   // Under an unattended profile nobody is asked.

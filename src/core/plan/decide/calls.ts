@@ -6,6 +6,7 @@ import { digestOf } from '../../digest.ts';
 import { evaluateGate } from '../../gates.ts';
 import type { GuardFacts, GuardVerdict, UpperRefusal } from '../../guards/guard.ts';
 import { evaluateGuards, type GuardReport } from '../../guards/guards.ts';
+import { unfitVerdict } from '../../guards/unfit-call.ts';
 import { dueWarning, reservedMicroUsd } from '../../ledger.ts';
 import { addMicroUsd, parseCostUsd, toUsd } from '../../money.ts';
 import { isWriteClass, riskierOf } from '../../tool.ts';
@@ -109,7 +110,16 @@ export function decideCalls(
         : held
           ? 'cleared'
           : 'authorised';
-    const confidenceVerdict = gateVerdict(plan, gate, call, gateSays, held);
+    // The gate of a batch speaks of what is clean. Of what a guard has refused, what its own confidence would say: it is asked about then.
+    const ownSays = evaluateGate({
+      threshold,
+      confidence: call.confidence?.value ?? null,
+      unattended: plan.policy.unattended,
+    });
+    const confidenceVerdict =
+      kind === 'ok'
+        ? gateVerdict(plan, gate, call, gateSays, held)
+        : gateVerdict(plan, gate, call, ownSays, !call.gatePassed && ownSays !== 'proceed');
     const first = report.first ?? (held ? confidenceVerdict : doomed ? ENDS_WITH_ITS_BATCH : null);
     const consumed = status === 'authorised' ? consumedApproval(plan, call) : null;
     const needsCheckpoint = status === 'authorised' && isWriteClass(call.riskClass);
@@ -276,23 +286,16 @@ function rule(
     // The node above knows nothing yet of the calls of this batch that come before.
     const report =
       above === null ? own : evaluate(above.kind === 'exceeded' ? { ...above, usedMicroUsd: above.usedMicroUsd + fromAbove } : above);
-    const issues = issuesOf.get(call.id) ?? [];
-    if (issues.length > 0 && report.guard !== 'tool') {
-      return {
-        call,
-        report: refusedFor(report, {
-          guard: 'arguments',
-          eventType: 'tool_blocked',
-          reason: `Invalid arguments: ${issues.map((issue) => `${issue.field}: ${issue.message}`).join('; ')}`,
-        }),
-        kind: 'refused',
-      };
-    }
-    if (call.atOnce === true && plan.phase === 'strategize') {
-      // The strategy is not agreed on yet, and nothing would stand between this call and the project.
-      const reason = `Tool '${call.named}' would write to the project while the strategy is made. Remediation: write in Execute, or use sandbox.strategy workspace.`;
-      return { call, report: refusedFor(report, { guard: 'sandbox', eventType: 'sandbox_blocked', reason }), kind: 'refused' };
-    }
+    const unfit = unfitVerdict(
+      {
+        toolName: call.named,
+        issues: issuesOf.get(call.id) ?? [],
+        appliesAtOnce: call.atOnce === true,
+        isStrategy: plan.phase === 'strategize',
+      },
+      report.guard,
+    );
+    if (unfit !== null) return { call, report: refusedFor(report, unfit), kind: 'refused' };
     if (report.allowed) {
       callsInStep += 1;
       callsInInvocation += 1;
@@ -414,9 +417,8 @@ function gateVerdict(plan: Plan, gate: 'edit_code' | 'execute_command', call: Ca
 }
 
 /** The report of a call that is refused for good by something that is no guard of the policy. */
-function refusedFor(report: GuardReport, why: Pick<GuardVerdict, 'guard' | 'eventType' | 'reason'>): GuardReport {
-  const verdict: GuardVerdict = { ...why, allowed: false, requiresApproval: false, approval: 'none' };
-  const { guard, eventType } = why;
+function refusedFor(report: GuardReport, verdict: GuardVerdict): GuardReport {
+  const { guard, eventType } = verdict;
   return { ...report, allowed: false, first: verdict, eventType, guard, approval: 'none', verdicts: [verdict, ...report.verdicts] };
 }
 

@@ -496,9 +496,11 @@ export interface RetireOrder {
   readonly by: ActorRef;
   readonly reason: string;
   readonly at: string;
+  /** The profile that is locked in it, as the index has it, since its own log is not to be trusted; null: not known. */
+  readonly profile: string | null;
 }
 
-export interface PlanRetirement extends RetireOrder {
+export interface PlanRetirement extends Omit<RetireOrder, 'profile'> {
   readonly problem: LogDamage['problem'];
   readonly firstBadSeq: number;
   /** The last row up to which the chain holds. */

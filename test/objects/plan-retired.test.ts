@@ -14,13 +14,16 @@ type SessionRef = Extract<BudgetRef, { readonly kind: 'session' }>;
 const reason = 'the disk was restored, token ghp_0123456789abcdefghij0123456789abcdef';
 
 /** An external plan in a session that has $1, with $0.30 reserved for a call of which nobody has told the end. */
-async function reserving(): Promise<{ readonly plan: TamperedPlan; readonly person: Principal; readonly ref: SessionRef }> {
-  const person = await newOrg();
+async function reserving(
+  profile = 'full-auto',
+  by: Principal | null = null,
+): Promise<{ readonly plan: TamperedPlan; readonly person: Principal; readonly ref: SessionRef }> {
+  const person = by ?? (await newOrg());
   const planId = ulid();
   const plan = tamperedPlan(person, planId);
   const ref: SessionRef = { kind: 'session', id: `s-${planId.toLowerCase()}` };
   await services.budgets.node(person.org, ref).setCaps({ ...NO_CAPS, total: 1_000_000 }, { mayLoosen: true });
-  expect(await plan.call('_cleveragents/guard/configure', { session_id: ref.id, automation_profile: 'full-auto' })).toMatchObject({
+  expect(await plan.call('_cleveragents/guard/configure', { session_id: ref.id, automation_profile: profile })).toMatchObject({
     ok: true,
   });
   const asked = await plan.call('_cleveragents/guard/authorize', { tool_name: 'pay.send', arguments: {}, cost_usd: 0.3 });
@@ -161,6 +164,38 @@ describe('a plan whose log is damaged', () => {
     expect(await authorize(0.7)).toMatchObject({ allowed: true });
     await expect.poll(async () => (await usedOf(person, ref)).used, { timeout: 15_000 }).toBe(1_000_000);
   }, 40_000);
+
+  it.each(['kept', 'lost'] as const)(
+    'counts under a profile without a limit as much as in its session; what it has told before is %s',
+    async (told) => {
+      const person = await newOrg();
+      const profile = `p-${ulid().toLowerCase()}`;
+      const ref: BudgetRef = { kind: 'profile', name: profile };
+      const add = {
+        plan_id: null,
+        profile: { name: profile, extends: 'full-auto', safety: { require_sandbox: true, require_checkpoints: true } },
+      };
+      expect(await tamperedPlan(person, ulid()).call('_cleveragents/profile/add', add)).toMatchObject({ ok: true });
+      const world = await reserving(profile, person);
+      const { plan } = world;
+      const paid = await plan.call('_cleveragents/guard/authorize', { tool_name: 'pay.send', arguments: {}, cost_usd: 0.2 });
+      const { decision_id } = paid.ok ? paid.value : expect.fail(JSON.stringify(paid.error));
+      const settle = { plan_id: null, decision_id: `${decision_id}`, outcome: 'succeeded', cost_usd: 0.2 };
+      expect(await plan.call('_cleveragents/guard/settle', settle)).toMatchObject({ ok: true });
+      // It holds nothing there, and tells what is charged only.
+      await expect.poll(() => usedOf(person, ref), { timeout: 15_000 }).toEqual({ used: 200_000, leased: 0 });
+      await damage(world, (sql) => told === 'lost' && sql.exec("DELETE FROM lease WHERE parent LIKE 'profile:%'"));
+      for (let time = 0; time < 2; time += 1) {
+        const retired = await plan.call('_cleveragents/plan/retire', { reason });
+        const charged = retired.ok ? Number(retired.value['charged_usd']) : expect.fail(JSON.stringify(retired.error));
+        expect(charged).toBeGreaterThanOrEqual(0.5);
+        for (const each of [ref, world.ref])
+          await expect.poll(() => usedOf(person, each), { timeout: 15_000 }).toEqual({ used: Math.round(charged * 1e6), leased: 0 });
+        await evictDurableObject(stubOf(person, plan.planId));
+      }
+    },
+    40_000,
+  );
 
   it('tells its session again after a crash, until it was heard', async () => {
     const world = await reserving();

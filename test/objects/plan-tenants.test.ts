@@ -25,7 +25,7 @@ const METHODS: Record<Exclude<keyof PlanPort, 'create'>, (port: PlanPort, person
   pushes: (port) => port.pushes(),
   deletePush: (port, person) => port.deletePush(UNKNOWN, callerOf(person).actor),
   retryPush: (port, person) => port.retryPush(UNKNOWN, null, callerOf(person).actor),
-  retire: (port, person) => port.retire({ by: callerOf(person).actor, reason: 'x', at: new Date().toISOString() }),
+  retire: (port, person) => port.retire({ by: callerOf(person).actor, reason: 'x', at: new Date().toISOString(), profile: null }),
   value: (port) => port.value('0'.repeat(64)),
   external: (port, person) => port.external({ type: 'complete', by: callerOf(person).actor }),
   follow: (port) => port.follow({ afterSeq: null, signal: new AbortController().signal, maxMs: 1000 }),

@@ -1,12 +1,12 @@
 /** What is spent under a profile before it has a limit counts when it gets one (`safety.max_total_cost`, design sections 7 and 10). */
-import { runDurableObjectAlarm } from 'cloudflare:test';
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test';
 import { ulid } from 'ulid';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findOperation, type OperationName, type ParamsInputOf, type ResultOf } from '../../src/api/operations.ts';
 import { dispatchOperation } from '../../src/app/dispatch.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { FAULTS } from '../worker/test-worker.ts';
-import { eventually, newName } from './lease-player.ts';
+import { crashNode, eventually, newName } from './lease-player.ts';
 import {
   addAction,
   crash,
@@ -61,6 +61,24 @@ function listen(person: Principal): string[] {
   return heard;
 }
 
+/** A plan whose calls are made outside, and which is asked about each of them. */
+async function external(person: Principal, profile: string) {
+  const planId = ulid();
+  await call(person, '_cleveragents/guard/configure', { plan_id: planId, session_id: newName('s'), automation_profile: profile });
+  const charge = async (usd: number) => {
+    const params = { plan_id: planId, tool_name: 'own.model', is_write: false, cost_usd: usd };
+    const { decision_id } = await call(person, '_cleveragents/guard/authorize', params);
+    await call(person, '_cleveragents/guard/settle', { decision_id, outcome: 'succeeded', cost_usd: usd });
+  };
+  return { planId, charge };
+}
+
+/** What the node of a profile knows, which is what new plans are held to. */
+async function knownMicroUsd(person: Principal, profile: string): Promise<number | undefined> {
+  const { caps } = await services.budgets.node(person.org, { kind: 'profile', name: profile }).show(null);
+  return caps.find(({ window }) => window === 'total')?.spentMicroUsd;
+}
+
 const totalOf = ({ windows }: ResultOf<'_cleveragents/budget/show'>) => windows.find(({ window }) => window === 'total');
 const show = (person: Principal, profile: string) => call(person, '_cleveragents/budget/show', { level: 'profile', profile });
 const limit = (person: Principal, name: string, max: number) =>
@@ -98,6 +116,38 @@ describe('a profile without a limit', () => {
     expect(asked.reason).toMatch(/^Budget cap exceeded: \$0\.70 > \$0\.60\./);
     expect(performed(label)).toHaveLength(1);
   });
+
+  it('that gets one counts what is not told yet, after every object has died and while it cannot be reached', async () => {
+    const person = await newOrg();
+    const profile = await addProfile(person);
+    FAULTS.between.set(person.org, ({ operation }) => (operation.startsWith('profile.') ? 'before' : null));
+    const plans = [await spend(person, profile, 3), await spend(person, profile, 2)];
+    for (const planId of plans) await until(person, planId, isTerminal);
+    for (const planId of plans) await evict(person, planId);
+    await limit(person, profile, 0.6);
+    expect(await knownMicroUsd(person, profile)).toBe(0);
+    // Nobody answers for the profile: that is not taken for a budget that is used up, nor for one that is free.
+    const label = ulid();
+    const held = await spend(person, profile, 3, label);
+    await crashNode(person.org, { kind: 'profile', name: profile });
+    expect(performed(label)).toHaveLength(0);
+    for (const planId of plans) await planOf(person, planId).read();
+    FAULTS.between.set(person.org, ({ operation, child }) => (operation === 'profile.ask' && child === held ? 'before' : null));
+    await expect
+      .poll(
+        async () => {
+          for (const planId of plans) await runDurableObjectAlarm(stubOf(person, planId));
+          return knownMicroUsd(person, profile);
+        },
+        { timeout: 15_000 },
+      )
+      .toBe(500_000);
+    FAULTS.between.clear();
+    await crashNode(person.org, { kind: 'profile', name: profile });
+    const asked = onlyPending(await until(person, held, isWaiting, 60_000));
+    expect(asked.reason).toMatch(/^Budget cap exceeded: \$0\.70 > \$0\.60\./);
+    expect(performed(label)).toHaveLength(1);
+  }, 90_000);
 
   it('is told of what plans charge that began before, and they are not held', async () => {
     const person = await newOrg();
@@ -154,6 +204,45 @@ describe('what is told', () => {
       )
       .toBe(300_000);
   });
+
+  it('comes soon from a plan that waits for its next call, and at most once a second however much it charges', async () => {
+    const person = await newOrg();
+    const profile = await addProfile(person);
+    const heard = listen(person);
+    const { charge } = await external(person, profile);
+    const startedMs = Date.now();
+    await charge(0.01);
+    await expect.poll(() => knownMicroUsd(person, profile), { timeout: 5_000 }).toBe(10_000);
+    // It has just given back what it does not use, and is not due to do so again for a while.
+    await expect.poll(async () => heard.length, { timeout: 5_000 }).toBeGreaterThan(0);
+    let charged = 1;
+    for (; Date.now() - startedMs < 6_000; charged += 1) await charge(0.01);
+    await expect.poll(() => knownMicroUsd(person, profile), { timeout: 5_000 }).toBe(charged * 10_000);
+    expect(charged).toBeGreaterThan(20);
+    expect(heard.length).toBeLessThanOrEqual((Date.now() - startedMs) / 1_000 + 2);
+    expect(new Set(heard)).toEqual(new Set(['profile.freed']));
+  }, 30_000);
+
+  it.each(['waits', 'has ended'] as const)(
+    'comes from a stored plan that never told anything when it wakes next: one that %s',
+    async (how) => {
+      const person = await newOrg();
+      const profile = await addProfile(person);
+      // As in a plan of which no such account was kept: nothing was said, and nothing is stored of it.
+      FAULTS.between.set(person.org, ({ operation }) => (operation.startsWith('profile.') ? 'before' : null));
+      const last = how === 'waits' ? [{ id: 'pause', ask: 'Go on?' }] : [];
+      const planId = await startUnder(person, profile, [{ id: 'batch', calls: priced(ulid(), 3) }, ...last]);
+      await until(person, planId, how === 'waits' ? isWaiting : isTerminal);
+      await runInDurableObject(stubOf(person, planId), (_object, { storage }) => {
+        storage.sql.exec("DELETE FROM lease WHERE parent LIKE 'profile:%'");
+      });
+      await evictDurableObject(stubOf(person, planId));
+      FAULTS.between.clear();
+      expect(await knownMicroUsd(person, profile)).toBe(0);
+      await planOf(person, planId).wake();
+      await expect.poll(() => knownMicroUsd(person, profile), { timeout: 15_000 }).toBe(300_000);
+    },
+  );
 
   it('costs a plan of twenty calls a few messages, one that charges nothing none, and one under a built-in profile none', async () => {
     const person = await newOrg();

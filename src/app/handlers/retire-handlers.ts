@@ -24,9 +24,9 @@ export const retireHandlers = {
     }
     if (heads.damage.retired === undefined) await call.changing();
     const at = new Date(services.clock.nowMs()).toISOString();
-    const retired = await port.retire({ by: actorOf(call.principal), reason: maskText(reason), at });
-    if (retired === null) return unknownPlan(planId);
     const row = await services.planIndex.get(org, planId);
+    const retired = await port.retire({ by: actorOf(call.principal), reason: maskText(reason), at, profile: row?.profile ?? null });
+    if (retired === null) return unknownPlan(planId);
     if (row !== null) {
       // How a plan has ended stays; one that had not is cancelled.
       const end = isTerminal(row.taskState as TaskState) ? {} : { state: 'cancelled', taskState: 'canceled', updatedAt: at, statusAt: at };

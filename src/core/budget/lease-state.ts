@@ -78,6 +78,15 @@ export interface LeaseStep {
   readonly outputs: readonly LeaseOutput[];
 }
 
+/** Two steps as one: written together, acted on in order. */
+export function inOrder(first: LeaseStep, second: LeaseStep): LeaseStep {
+  return {
+    lease: second.lease,
+    changes: new Map([...first.changes, ...second.changes]),
+    outputs: [...first.outputs, ...second.outputs],
+  };
+}
+
 /** A lease as it is when the plan is made, or after a crash or an eviction. */
 export function openLease(
   rows: Iterable<LeaseRow>,

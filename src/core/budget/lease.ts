@@ -151,6 +151,11 @@ export function hasToReturn(lease: LeaseState): boolean {
   return daysOf(lease).some((day) => rowOf(lease, day).phase === 'open' && (freeOn(lease, day) > 0 || isUntold(lease, day)));
 }
 
+/** Whether there are charges of which a parent from which nothing is held was never told: `reportLease` is due, as soon as it may be. */
+export function hasUnsaidCharges(lease: LeaseState): boolean {
+  return !lease.covers && daysOf(lease).some((day) => freeOn(lease, day) < 0);
+}
+
 /** When `sweepLease` is due, for the host's alarm; null while nothing depends on time. */
 export function nextLeaseSweepMs(lease: LeaseState, nowMs: number): number | null {
   const isOwing = daysOf(lease).some((day) => {

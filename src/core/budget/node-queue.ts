@@ -91,8 +91,15 @@ function grant(draft: Draft, head: QueuedAsk, room: Room): void {
  */
 function wantGranted(draft: Draft, { want }: QueuedAsk, room: Room): number {
   const scarce = draft.isScarce ? Math.min(room.cap, room.lease) : room.cap;
-  const share = Number.isFinite(scarce) ? Math.floor(scarce / (draft.accounts.size + 1)) : want;
+  const share = Number.isFinite(scarce) ? Math.floor(scarce / (holderCount(draft) + 1)) : want;
   return Math.max(0, Math.min(want, share, room.lease));
+}
+
+/** Those that only tell what they charged share nothing. */
+function holderCount({ accounts }: Draft): number {
+  let count = 0;
+  for (const { g } of accounts.values()) if (g > 0) count += 1;
+  return count;
 }
 
 /** The next thing to do for a head that cannot be served now. False: wait for what was sent. */

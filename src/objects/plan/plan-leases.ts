@@ -4,6 +4,7 @@ import {
   authorize,
   freedHeard,
   hasToReturn,
+  hasUnsaidCharges,
   leaseClosed,
   ledgerChanged,
   nextLeaseSweepMs,
@@ -13,10 +14,10 @@ import {
   sweepLease,
 } from '../../core/budget/lease.ts';
 import {
+  inOrder,
   type LeaseOutput,
   type LeaseState,
   type LeaseStep,
-  type LedgerView,
   leaseFreeMicroUsd,
   openLease,
   rowOf,
@@ -36,6 +37,7 @@ import { addMicroUsd } from '../../core/money.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 import { isBuiltinProfileName } from '../../core/profile.ts';
 import { LeaseStore } from './lease-store.ts';
+import { atLeast, holdsFrom, isParentOf, keyOf, parentsOf, refOf, spentView, viewOf } from './lease-views.ts';
 
 export interface PlanLeasesParts {
   readonly sql: SqlStorage;
@@ -70,9 +72,6 @@ type TicketOutcome = Extract<LeaseOutput, { readonly kind: 'ready' | 'refused' |
 
 /** A plan that has decided nothing for so long is idle: it gives back what it does not use. */
 const IDLE_MS = 2_000;
-
-/** A session in which the plan is no more: it has spent nothing there, and gives back everything. It may come back. */
-const LEFT: LedgerView = { days: new Map(), ended: false };
 
 /**
  * A plan's leases: with its session, and with everything under its profile where that is limited (design section 10). Where it is not, the
@@ -111,16 +110,22 @@ export class PlanLeases {
   /**
    * The plan is closed and nothing says what of its money was reserved: all that was granted and never returned is spent. Answers what
    * its sessions are told, by day, and writes nothing but that, in the caller's transaction; `sweep` tells them, until they have heard it.
+   * The node of `profile` is told the same where it has granted nothing: it heard of charges later than they were made, and of no reservation.
    */
-  retire(of: PlanName): ClosedSpend {
+  retire(of: PlanName, profile: string | null): ClosedSpend {
     this.resume(of);
     const days = new Map<Day, number>();
+    for (const { ref, state } of this.leases.values()) {
+      if (ref.kind !== 'session') continue;
+      for (const [day, { settledMicroUsd }] of state.ledger.days) days.set(day, addMicroUsd(days.get(day) ?? 0, settledMicroUsd));
+    }
+    if (profile !== null && !isBuiltinProfileName(profile)) this.held({ kind: 'profile', name: profile });
     for (const lease of this.leases.values()) {
-      const step = returnLease(lease.state, this.parts.nowMs());
+      const rows = [...lease.state.rows.values()];
+      const ledger = lease.ref.kind === 'profile' && rows.every(({ g }) => g === 0) ? atLeast(spentView(rows), days) : lease.state.ledger;
+      const step = returnLease({ ...lease.state, ledger }, this.parts.nowMs());
       this.store.write(lease.key, step.changes);
       lease.state = step.lease;
-      if (lease.ref.kind !== 'session') continue;
-      for (const [day, { settledMicroUsd }] of lease.state.ledger.days) days.set(day, addMicroUsd(days.get(day) ?? 0, settledMicroUsd));
     }
     this.look();
     return { days: [...days].map(([day, chargedMicroUsd]) => ({ day, chargedMicroUsd })) };
@@ -201,8 +206,8 @@ export class PlanLeases {
     return [...this.leases.values()].map((lease) => {
       const followed = ledgerChanged(lease.state, viewOf(plan, lease.key), tickets, nowMs);
       if (RESTING.has(plan.state) || !isParentOf(plan, lease.key))
-        return { lease, step: then(followed, returnLease(followed.lease, nowMs)) };
-      return { lease, step: tells ? then(followed, reportLease(followed.lease, nowMs)) : followed };
+        return { lease, step: inOrder(followed, returnLease(followed.lease, nowMs)) };
+      return { lease, step: tells ? inOrder(followed, reportLease(followed.lease, nowMs)) : followed };
     });
   }
 
@@ -239,19 +244,29 @@ export class PlanLeases {
 
   sweep(): void {
     this.owingMs = null;
-    for (const lease of this.leases.values()) this.run(lease, sweepLease);
+    for (const lease of this.leases.values()) if (!hasUnsaidCharges(lease.state)) this.run(lease, sweepLease);
     this.rest();
   }
 
   /** Time has passed in which nothing was decided: what is unused goes back, and those above hear what was charged. */
   rest(): void {
     const nowMs = this.parts.nowMs();
+    this.sayCharges(nowMs);
     if (nowMs < this.idleAtMs()) return;
     this.returnedMs = nowMs;
     for (const lease of this.leases.values()) if (hasToReturn(lease.state)) this.run(lease, returnLease);
   }
 
   /* ---------------------------------------------------------------- inside */
+
+  /** To those from which nothing is held; what is charged within a moment is said together. */
+  private sayCharges(nowMs: number): void {
+    if (nowMs < this.toldMs + TELL_MS) return;
+    const behind = [...this.leases.values()].filter(({ state }) => hasUnsaidCharges(state));
+    if (behind.length === 0) return;
+    this.toldMs = nowMs;
+    for (const lease of behind) this.run(lease, reportLease);
+  }
 
   private idleAtMs(): number {
     return Math.max(this.usedMs + IDLE_MS, this.returnedMs + REPEAT_MS);
@@ -282,7 +297,7 @@ export class PlanLeases {
     const made = make(lease.state, nowMs);
     // What comes late from a session that the plan has left goes back at once.
     const isLeft = this.plan !== null && !isParentOf(this.plan, lease.key);
-    const step = isLeft ? then(made, returnLease(made.lease, nowMs)) : made;
+    const step = isLeft ? inOrder(made, returnLease(made.lease, nowMs)) : made;
     if (step.changes.size > 0) this.parts.transact(() => this.store.write(lease.key, step.changes));
     lease.state = step.lease;
     this.look();
@@ -301,6 +316,7 @@ export class PlanLeases {
     const due = sweeps.filter((at) => at !== nowMs + REPEAT_MS);
     if (this.owingMs !== null) due.push(this.owingMs);
     if (leases.some(({ state }) => hasToReturn(state))) due.push(this.idleAtMs());
+    if (leases.some(({ state }) => hasUnsaidCharges(state))) due.push(this.toldMs + TELL_MS);
     this.dueMs = due.length === 0 ? null : Math.min(...due);
   }
 
@@ -381,57 +397,6 @@ export class PlanLeases {
 
 /** A plan in one of these does nothing by itself. */
 const RESTING: ReadonlySet<Plan['state']> = new Set(['waiting', 'errored', 'constrained']);
-
-/** Everything that was granted and not returned, spent. */
-function spentView(rows: Iterable<LeaseRow>): LedgerView {
-  const spent = [...rows].map(({ day, g, r, v }) => [day, { settledMicroUsd: g - r + v, reservedMicroUsd: 0 }] as const);
-  return { days: new Map(spent), ended: true };
-}
-
-/** Two steps as one: written together, acted on in order. */
-function then(first: LeaseStep, second: LeaseStep): LeaseStep {
-  return {
-    lease: second.lease,
-    changes: new Map([...first.changes, ...second.changes]),
-    outputs: [...first.outputs, ...second.outputs],
-  };
-}
-
-function isParentOf(plan: Plan, key: string): boolean {
-  return parentsOf(plan).some((ref) => keyOf(ref) === key);
-}
-
-/** The session always; all plans under the profile, unless it is one that can never have a limit on them. */
-function parentsOf({ sessionId, profile }: Plan): readonly BudgetRef[] {
-  const session: BudgetRef = { kind: 'session', id: sessionId };
-  return isBuiltinProfileName(profile.name) ? [session] : [session, { kind: 'profile', name: profile.name }];
-}
-
-/** Those that have to cover what is reserved. */
-function holdsFrom(plan: Plan): readonly BudgetRef[] {
-  return parentsOf(plan).filter(({ kind }) => kind === 'session' || plan.policy.profileCapMicroUsd !== null);
-}
-
-/** No kind holds a colon. */
-function keyOf(ref: BudgetRef): string {
-  return `${ref.kind}:${ref.kind === 'session' ? ref.id : ref.kind === 'profile' ? ref.name : ''}`;
-}
-
-function refOf(key: string): BudgetRef {
-  const name = key.slice(key.indexOf(':') + 1);
-  return key.startsWith('session:') ? { kind: 'session', id: name } : { kind: 'profile', name };
-}
-
-function viewOf(plan: Plan, key: string): LedgerView {
-  if (!isParentOf(plan, key)) return LEFT;
-  const days = new Map<Day, { settledMicroUsd: number; reservedMicroUsd: number }>();
-  for (const { day, chargedMicroUsd } of plan.ledger.days) days.set(day, { settledMicroUsd: chargedMicroUsd, reservedMicroUsd: 0 });
-  for (const { day, amountMicroUsd } of plan.ledger.reservations) {
-    const { settledMicroUsd, reservedMicroUsd } = days.get(day) ?? { settledMicroUsd: 0, reservedMicroUsd: 0 };
-    days.set(day, { settledMicroUsd, reservedMicroUsd: addMicroUsd(reservedMicroUsd, amountMicroUsd) });
-  }
-  return { days, ended: plan.terminal };
-}
 
 function freeOf(state: LeaseState | undefined, today: Day, tickets: readonly string[]): number {
   if (state === undefined) return 0;

@@ -14,7 +14,7 @@ import { readableRows } from './verify-log.ts';
 export function retirePlan(
   { store, leases, transact }: { readonly store: PlanStore; readonly leases: PlanLeases; readonly transact: (write: () => void) => void },
   damage: LogDamage,
-  { org, planId, by, reason, at }: RetireOrder,
+  { org, planId, by, reason, at, profile }: RetireOrder,
 ): PlanRetirement {
   const before = store.retirement();
   if (before !== null) return before;
@@ -22,7 +22,7 @@ export function retirePlan(
   const { problem, seq: firstBadSeq } = damage;
   let made: PlanRetirement | null = null;
   transact(() => {
-    const spend = leases.retire({ org, id: planId });
+    const spend = leases.retire({ org, id: planId }, profile);
     const chargedMicroUsd = addMicroUsd(...spend.days.map((each) => each.chargedMicroUsd));
     made = { org, planId, problem, firstBadSeq, lastGood, chargedMicroUsd, spend, by, reason, at };
     store.setRetirement(made);

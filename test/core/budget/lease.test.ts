@@ -3,11 +3,14 @@ import {
   askAnswered,
   authorize,
   freedHeard,
+  hasToReturn,
+  hasUnsaidCharges,
   leaseClosed,
   ledgerChanged,
   nextLeaseSweepMs,
   prefetch,
   recalled,
+  reportLease,
   returnLease,
   sweepLease,
 } from '../../../src/core/budget/lease.ts';
@@ -27,11 +30,17 @@ const TOMORROW = '2026-11-04';
 
 /** A plan's lease with the ledger of the plan beside it. */
 class LeaseDriver {
-  lease: LeaseState = openLease([], { days: new Map(), ended: false });
+  lease: LeaseState;
   nowMs = NOON;
   out: readonly LeaseOutput[] = [];
   private days = new Map<string, { settledMicroUsd: number; reservedMicroUsd: number }>();
   private call = 0;
+  private readonly covers: boolean;
+
+  constructor(covers = true) {
+    this.covers = covers;
+    this.lease = openLease([], { days: new Map(), ended: false }, { covers });
+  }
 
   authorize(id: string, needMicroUsd: number): void {
     this.take(authorize(this.lease, { id, needMicroUsd }, this.nowMs));
@@ -63,6 +72,10 @@ class LeaseDriver {
     this.take(returnLease(this.lease, this.nowMs));
   }
 
+  report(): void {
+    this.take(reportLease(this.lease, this.nowMs));
+  }
+
   sweep(): void {
     this.take(sweepLease(this.lease, this.nowMs));
   }
@@ -80,7 +93,7 @@ class LeaseDriver {
   }
 
   crash(): void {
-    this.lease = openLease(this.lease.rows.values(), this.ledger(this.lease.ledger.ended));
+    this.lease = openLease(this.lease.rows.values(), this.ledger(this.lease.ledger.ended), { covers: this.covers });
   }
 
   private ledger(ended = false): LedgerView {
@@ -366,6 +379,80 @@ describe('an overrun', () => {
     });
     plan.recall(100, 100);
     expect(plan.out.at(-1)).toEqual({ kind: 'recall_reply', reply: { day: TODAY, r: 0, s: 100, v: 30, left: 0 } });
+  });
+});
+
+describe('a parent from which nothing is held', () => {
+  const told = (v: number) => ({ kind: 'freed', freed: { day: TODAY, r: 0, s: 0, v } });
+
+  it('is told of no charge by itself, and of all of them when it is time', () => {
+    const plan = new LeaseDriver(false);
+    for (const charged of [10, 25, 40]) {
+      plan.book(charged, 5);
+      expect(plan.out).toEqual([]);
+      expect(hasUnsaidCharges(plan.lease)).toBe(true);
+    }
+    plan.report();
+    expect(plan.out).toEqual([told(40)]);
+    expect(hasUnsaidCharges(plan.lease)).toBe(false);
+    expect(hasToReturn(plan.lease)).toBe(true);
+    plan.heard(0, 0, 40);
+    expect(hasToReturn(plan.lease)).toBe(false);
+    expect(nextLeaseSweepMs(plan.lease, plan.nowMs)).toBe(Date.parse(`${TOMORROW}T00:00:00Z`));
+  });
+
+  it('hears nothing of a plan that reserves, charges nothing, rests and ends', () => {
+    const plan = new LeaseDriver(false);
+    plan.book(0, 50);
+    plan.report();
+    expect(plan.out).toEqual([]);
+    plan.rest();
+    expect(plan.out).toEqual([]);
+    expect(hasToReturn(plan.lease)).toBe(false);
+    plan.book(0, 0, { ended: true });
+    plan.rest();
+    plan.sweep();
+    expect(plan.out).toEqual([]);
+    expect(plan.lease.rows.size).toBe(0);
+    expect(nextLeaseSweepMs(plan.lease, plan.nowMs)).toBeNull();
+  });
+
+  it('is told again until it has heard, over a crash as well, and of the same charge once', () => {
+    const plan = new LeaseDriver(false);
+    plan.book(30, 0);
+    plan.crash();
+    expect(hasToReturn(plan.lease)).toBe(true);
+    plan.rest();
+    expect(plan.out).toEqual([told(30)]);
+    plan.sweep();
+    expect(plan.out).toEqual([told(30)]);
+    plan.crash();
+    plan.rest();
+    expect(plan.out).toEqual([told(30)]);
+    plan.heard(0, 0, 30);
+    plan.rest();
+    plan.sweep();
+    expect(plan.out).toEqual([]);
+  });
+
+  it('gets nothing by a recall, and keeps nothing from going on', () => {
+    const plan = new LeaseDriver(false);
+    plan.book(30, 20);
+    plan.recall(0, 100, { aside: true });
+    expect(plan.out.at(-1)).toEqual({ kind: 'recall_reply', reply: { day: TODAY, r: 0, s: 0, v: 30, left: 0 } });
+  });
+
+  it('closes when the plan ends, with what was charged until then and later', () => {
+    const plan = new LeaseDriver(false);
+    plan.book(30, 20);
+    plan.book(30, 20, { ended: true });
+    expect(plan.out.at(-1)).toEqual({ kind: 'close', close: { day: TODAY, s: 0, v: 30 } });
+    plan.closed(0, 30);
+    plan.book(45, 0, { ended: true });
+    expect(plan.out.at(-1)).toEqual({ kind: 'close', close: { day: TODAY, s: 0, v: 45 } });
+    plan.closed(0, 45);
+    plan.sweep();
+    expect(plan.out).toEqual([]);
   });
 });
 

@@ -125,6 +125,7 @@ export class NodeHost implements Holder {
     const before = this.state;
     const frozen = this.world.deepChecks ? structuredClone(before) : before;
     const { state, changes, outputs } = transition();
+    this.world.judgeGrants(this, before, state);
     if (!isDeepStrictEqual(before, frozen)) throw new Error(`${this.id}: a transition changed the state it was given`);
     for (const change of changes) {
       if (change.table === 'caps') this.rows.caps = change.row;

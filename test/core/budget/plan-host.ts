@@ -11,6 +11,7 @@ import {
   sweepLease,
 } from '../../../src/core/budget/lease.ts';
 import {
+  inOrder,
   type LeaseOutput,
   type LeaseState,
   type LeaseStep,
@@ -281,7 +282,7 @@ export class PlanHost {
     return this.commit(
       this.leases.map((lease) => {
         const followed = ledgerChanged(lease.state, this.ledger(), tickets, nowMs);
-        return { lease, made: tells ? then(followed, reportLease(followed.lease, nowMs)) : followed };
+        return { lease, made: tells ? inOrder(followed, reportLease(followed.lease, nowMs)) : followed };
       }),
       undo,
     );
@@ -415,13 +416,4 @@ export class PlanHost {
 /** Put aside for decisions that are not made yet. */
 function asideIn({ state }: HeldLease): number {
   return state.promised.reduce((sum, { needMicroUsd }) => sum + needMicroUsd, 0);
-}
-
-/** Two steps as one. */
-function then(first: LeaseStep, second: LeaseStep): LeaseStep {
-  return {
-    lease: second.lease,
-    changes: new Map([...first.changes, ...second.changes]),
-    outputs: [...first.outputs, ...second.outputs],
-  };
 }

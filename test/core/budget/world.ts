@@ -1,5 +1,5 @@
-import { leaseCounts } from '../../../src/core/budget/lease-state.ts';
-import { accountKey, type Caps, leaseFree, NO_CAPS, showNode, usedIn } from '../../../src/core/budget/node-state.ts';
+import { leaseCounts, rowOf } from '../../../src/core/budget/lease-state.ts';
+import { accountKey, type Caps, leaseFree, NO_CAPS, type NodeState, showNode, usedIn } from '../../../src/core/budget/node-state.ts';
 import { type Ask, type BudgetRefusal, DRY_MS, PATIENCE_MS, TIMEOUT_MS } from '../../../src/core/budget/protocol.ts';
 import { CAP_WINDOWS, type CapWindow, dayOf, sameWindow } from '../../../src/core/budget/window.ts';
 import { type Faults, Network } from './network.ts';
@@ -162,6 +162,20 @@ export class World {
     }
   }
 
+  /** At a grant: with all that the node knows to be used, also by those who only tell it, it is within every cap that binds the asker. */
+  judgeGrants(node: NodeHost, before: NodeState, after: NodeState): void {
+    for (const [key, { g, child, day, capMicroUsd }] of after.accounts) {
+      if (g <= (before.accounts.get(key)?.g ?? 0)) continue;
+      for (const kind of CAP_WINDOWS) {
+        const used = usedIn(after, kind, day);
+        const brought = kind === 'total' ? (capMicroUsd ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+        const cap = Math.min(brought, after.caps[kind] ?? Number.POSITIVE_INFINITY);
+        if (used > cap)
+          throw new Error(`over-granted: ${node.id} grants ${child} up to ${g}, which makes ${used} of the ${kind} cap ${cap}`);
+      }
+    }
+  }
+
   /** At a refusal: the level it names had not got the money, but for what was freed so lately that word of it may not have come. */
   judgeRefusal(by: NodeHost, ask: Ask, refusal: BudgetRefusal): void {
     // What the org says to a session is not final: the session looks through its own plans first.
@@ -233,7 +247,12 @@ export class World {
         throw new Error(`${node.id} counts ${used} of the ${kind} cap ${bound}`);
       }
       const authorised = this.authorisedIn(node, kind, this.today);
-      if (authorised > used) throw new Error(`${node.id} counts ${used} in its ${kind} window, and ${authorised} is authorised`);
+      const told = this.toldTo(node, kind);
+      if (authorised + told > used) {
+        throw new Error(
+          `${node.id} counts ${used} in its ${kind} window; ${authorised} is authorised, and it has acknowledged ${told} more`,
+        );
+      }
     }
   }
 
@@ -249,6 +268,20 @@ export class World {
   /** Whether there are plans that hold nothing from a node and tell it what they charge: nobody holds those to its caps. */
   private isTold(node: NodeHost): boolean {
     return this.plans.some((plan) => plan.leases.some((lease) => lease.node === node && !lease.covers));
+  }
+
+  /** What a node has acknowledged of the charges of plans that hold nothing from it. */
+  private toldTo(node: NodeHost, kind: CapWindow): number {
+    let sum = 0;
+    for (const { node: parent, covers, state } of this.plans.flatMap((plan) => plan.leases)) {
+      if (parent !== node || covers) continue;
+      for (const day of state.rows.keys()) {
+        const { phase, closedMicroUsd } = rowOf(state, day);
+        const heard = Math.max(state.heard.get(day)?.v ?? 0, phase === 'closed' ? closedMicroUsd : 0);
+        if (sameWindow(kind, day, this.today)) sum += heard;
+      }
+    }
+    return sum;
   }
 
   /** Reserved and settled up to reservations. */

@@ -105,7 +105,7 @@ export const profileDelete = defineOperation({
     shownBy: '_cleveragents/profile/show',
     recorded: ['name', 'version', 'digest', 'deleted'],
   },
-  summary: 'Delete a custom automation profile that no setting and no action names',
+  summary: 'Delete a custom automation profile that no setting, no action and no other profile names',
   role: 'admin',
   humanOnly: true,
   freshKey: true,

@@ -108,8 +108,11 @@ export interface ProfileStore {
   list(org: string): Promise<readonly ProfileVersion[]>;
   /** Every version of a name, the oldest first. */
   versions(org: string, name: string): Promise<readonly ProfileVersion[]>;
-  /** Adds a version; false, and nothing is stored, when there is one with this number. A deletion also where something names the profile. */
-  save(version: ProfileVersion): Promise<boolean>;
+  /**
+   * Adds a version; false, and nothing is stored, when there is one with this number, or a custom profile that it needs is not there at that
+   * moment. A deletion also where something names the profile.
+   */
+  save(version: ProfileVersion, needs?: NeededProfile): Promise<boolean>;
   /** What names a profile, and would name nothing if it were deleted. */
   namedBy(org: string, name: string): Promise<ProfileUse>;
 }
@@ -124,6 +127,8 @@ export interface ProfileUse {
   readonly actions: readonly string[];
   /** Scopes whose `core.automation-profile` it is, as in `ConfigStore`. */
   readonly scopes: readonly string[];
+  /** Names of profiles that extend it, as they are now. */
+  readonly profiles: readonly string[];
 }
 
 /** One version of the org's policy floor. */

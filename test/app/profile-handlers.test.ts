@@ -3,6 +3,7 @@ import { digestOf } from '../../src/core/digest.ts';
 import { BUILTIN_PROFILE_NAMES, THRESHOLD_NAMES, THRESHOLDS } from '../../src/core/profile.ts';
 import type { FieldIssue, Refusal } from '../../src/core/refusal.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
+import { makeMemoryNames } from '../../src/storage/memory/registry.ts';
 import { makeService, type TestCaller, type TestService } from './service.ts';
 
 let service: TestService;
@@ -20,6 +21,8 @@ const addYaml = (yaml: string) => admin.call(ADD, { yaml });
 const refusedAdd = (profile: object) => admin.refused(ADD, { profile: profile as Record<string, never> });
 const show = (name: string) => admin.call('_cleveragents/profile/show', { name });
 const names = async () => (await admin.call('_cleveragents/profile/list', {})).profiles.map(({ name }) => name);
+const FIX = { name: 'fix', description: 'Fixes', actor: 'scripted/steps', execute: [{ say: 'done' }] };
+const noCall = async (): Promise<void> => {};
 const later = () => {
   service.clock.ms += 1000;
 };
@@ -196,13 +199,16 @@ describe('extends', () => {
     expect(derived).toMatchObject({ unattended: true, document: { select_tool: 0.4, edit_code: 0.9, guard: { tool_denylist: ['x'] } } });
   });
 
-  it('is followed once: later changes of the base change nothing, and neither does its deletion', async () => {
+  it('is followed once: later changes of the base change nothing, and two may have come from each other', async () => {
     await add({ name: 'base', extends: 'auto' });
     const derived = await add({ name: 'derived', extends: 'base' });
     await admin.call(UPDATE, { name: 'base', profile: { extends: 'derived', edit_code: 1 } });
     expect(await show('derived')).toEqual(derived);
-    await admin.call(DELETE, { name: 'base' });
-    expect(await show('derived')).toEqual(derived);
+    // Each is named by the other, until one of them stands alone.
+    for (const name of ['base', 'derived']) expect(await admin.refused(DELETE, { name })).toMatchObject({ kind: 'invalid_state' });
+    await admin.call(UPDATE, { name: 'base', profile: { edit_code: 1 } });
+    expect(await admin.call(DELETE, { name: 'derived' })).toMatchObject({ deleted: true });
+    expect(await admin.call(DELETE, { name: 'base' })).toMatchObject({ deleted: true });
   });
 
   it('of an unknown name lists the valid ones, the own ones too, and never those of others', async () => {
@@ -280,19 +286,110 @@ describe('profile/delete', () => {
     expect(await admin.refused(DELETE, { name: 'p' })).toEqual({
       kind: 'invalid_state',
       message:
-        "profile 'p' is named by core.automation-profile of the org, core.automation-profile of the project 'web'; change those first",
-      details: { profile_name: 'p', actions: [], settings: ['org', 'project:web'] },
+        "profile 'p' is named by core.automation-profile of the org, core.automation-profile of the project 'web'; first set another value there, or null",
+      details: { profile_name: 'p', actions: [], settings: ['org', 'project:web'], profiles: [] },
     });
     await config(null);
     await config('auto', 'web');
     await admin.call('_cleveragents/action/add', {
-      action: { name: 'fix', description: 'Fixes', actor: 'scripted/steps', automation_profile: 'p', execute: [{ say: 'done' }] },
+      action: { ...FIX, automation_profile: 'p' },
     });
     expect(await admin.refused(DELETE, { name: 'p' })).toMatchObject({
-      message: "profile 'p' is named by the action 'fix'; change that first",
+      message:
+        "profile 'p' is named by the action 'fix'; an action keeps the profile that it was added with, so update this one instead of deleting it",
       details: { actions: ['fix'], settings: [] },
     });
     expect(await show('p')).toMatchObject({ version: 1 });
+  });
+
+  it('is refused while another profile extends it, which could not be saved again as it is shown', async () => {
+    await add({ name: 'base', edit_code: 0.5 });
+    const made = await add({ name: 'own', extends: 'base' });
+    expect(await admin.refused(DELETE, { name: 'base' })).toEqual({
+      kind: 'invalid_state',
+      message: "profile 'base' is named by the profile 'own', which extends it; first update or delete what extends it",
+      details: { profile_name: 'base', actions: [], settings: [], profiles: ['own'] },
+    });
+    const { yaml = '' } = await admin.call('_cleveragents/profile/show', { name: 'own', yaml: true });
+    expect((await admin.call(UPDATE, { name: 'own', yaml })).document).toEqual(made.document);
+    await admin.call(UPDATE, { name: 'own', profile: { extends: 'auto' } });
+    expect(await admin.call(DELETE, { name: 'base' })).toMatchObject({ deleted: true });
+  });
+
+  /** Another call comes through between what this one has looked at and what it stores. */
+  describe('at the same moment as something comes to name it', () => {
+    const base = makeMemoryNames();
+    const between = { set: noCall, add: noCall, save: noCall };
+    const config = {
+      ...base.config,
+      set: (...given: Parameters<typeof base.config.set>) => between.set().then(() => base.config.set(...given)),
+    };
+    const actions = {
+      ...base.actions,
+      add: (...given: Parameters<typeof base.actions.add>) => between.add().then(() => base.actions.add(...given)),
+    };
+    const profiles = {
+      ...base.profiles,
+      save: (...given: Parameters<typeof base.profiles.save>) => between.save().then(() => base.profiles.save(...given)),
+    };
+    const name = {
+      setting: () => admin.call('_cleveragents/config/set', { scope: 'org', key: 'core.automation-profile', value: 'p' }),
+      action: () => admin.call('_cleveragents/action/add', { action: { ...FIX, automation_profile: 'p' } }),
+      profile: () => add({ name: 'own', extends: 'p' }),
+    };
+    let org = 0;
+    beforeEach(async () => {
+      Object.assign(between, { set: noCall, add: noCall, save: noCall });
+      org += 1;
+      admin = await makeService({ config, actions, profiles }).caller(`org${org}`);
+      await add({ name: 'p' });
+    });
+
+    it.each(['setting', 'action', 'profile'] as const)('a %s that is stored first keeps it', async (kind) => {
+      between.save = async () => {
+        between.save = noCall;
+        await name[kind]();
+      };
+      expect(await admin.refused(DELETE, { name: 'p' })).toMatchObject({
+        kind: 'invalid_state',
+        message: expect.stringMatching(/^profile 'p' is named by /),
+      });
+      expect(await show('p')).toMatchObject({ version: 1 });
+    });
+
+    it('a setting that is stored later is refused, and stored nowhere', async () => {
+      between.set = async () => void (await admin.call(DELETE, { name: 'p' }));
+      const refused = await admin.refused('_cleveragents/config/set', { scope: 'org', key: 'core.automation-profile', value: 'p' });
+      expect(issuesOf(refused)).toMatchObject([
+        { field: 'value', message: expect.stringMatching(/^no profile is named 'p'; valid names: /) },
+      ]);
+      expect(await admin.call('_cleveragents/config/get', { scope: 'org', key: 'core.automation-profile' })).toMatchObject({ value: null });
+    });
+
+    it('an action that is stored later is refused, and stored nowhere', async () => {
+      between.add = async () => void (await admin.call(DELETE, { name: 'p' }));
+      const refused = await admin.refused('_cleveragents/action/add', { action: { ...FIX, automation_profile: 'p' } });
+      expect(issuesOf(refused)).toMatchObject([
+        { field: 'action.automation_profile', message: expect.stringMatching(/^no profile is named 'p'; valid names: /) },
+      ]);
+      expect(await admin.refused('_cleveragents/action/show', { name: 'fix' })).toMatchObject({ kind: 'not_found' });
+    });
+
+    it.each(['added', 'updated'] as const)('a profile that is %s later, to extend it, is refused and stored nowhere', async (how) => {
+      if (how === 'updated') await add({ name: 'own' });
+      between.save = async () => {
+        between.save = noCall;
+        await admin.call(DELETE, { name: 'p' });
+      };
+      const profile = { name: 'own', extends: 'p' };
+      const refused = how === 'added' ? await refusedAdd(profile) : await admin.refused(UPDATE, { name: 'own', profile });
+      expect(issuesOf(refused)).toMatchObject([
+        { field: 'profile.extends', message: expect.stringMatching(/^no profile is named "p"; valid names: /) },
+      ]);
+      if (how === 'updated')
+        expect(await show('own')).toMatchObject({ version: 1, document: expect.not.objectContaining({ extends: 'p' }) });
+      else expect(await admin.refused('_cleveragents/profile/show', { name: 'own' })).toMatchObject({ kind: 'not_found' });
+    });
   });
 });
 

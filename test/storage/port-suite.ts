@@ -161,7 +161,7 @@ export function portSuite(adapter: string, stores: Stores): void {
       expect(await stores.profiles.list(org)).toEqual([]);
     });
 
-    it('deletes none that a setting or an action of the org names, and tells what does', async () => {
+    it('deletes none that a setting, an action or a profile of the org names, and tells what does', async () => {
       const [org, other] = [newOrg(), newOrg()];
       for (const each of [org, other]) await stores.profiles.save(versionOf(each, 'ns/p', 1));
       const deletion = (of: string) => versionOf(of, 'ns/p', 2, { document: null, defaulted: [] });
@@ -169,12 +169,35 @@ export function portSuite(adapter: string, stores: Stores): void {
       await stores.config.set(org, 'org', 'core.default-action', 'ns/p');
       await stores.actions.add(actionOf(org, 'fix', { automation_profile: 'ns/p' }));
       await stores.actions.add(actionOf(org, 'other', { automation_profile: 'ns/pp' }));
-      expect(await stores.profiles.namedBy(org, 'ns/p')).toEqual({ scopes: ['project:web'], actions: ['fix'] });
+      await stores.profiles.save(versionOf(org, 'made', 1, { document: { name: 'made', extends: 'ns/p' } }));
+      expect(await stores.profiles.namedBy(org, 'ns/p')).toEqual({ scopes: ['project:web'], actions: ['fix'], profiles: ['made'] });
       expect(await stores.profiles.save(deletion(org))).toBe(false);
       expect((await stores.profiles.latest(org, 'ns/p'))?.version).toBe(1);
-      expect(await stores.profiles.namedBy(other, 'ns/p')).toEqual({ scopes: [], actions: [] });
+      expect(await stores.profiles.namedBy(other, 'ns/p')).toEqual({ scopes: [], actions: [], profiles: [] });
       expect(await stores.profiles.save(deletion(other))).toBe(true);
     });
+
+    it.each(['setting', 'action', 'profile'] as const)(
+      'deletes none that one %s names, and any whose name is only in older versions',
+      async (kind) => {
+        const org = newOrg();
+        await stores.profiles.save(versionOf(org, 'p', 1));
+        await stores.profiles.save(versionOf(org, 'was', 1, { document: { extends: 'p' } }));
+        await stores.profiles.save(versionOf(org, 'was', 2, { document: { extends: 'auto' } }));
+        await stores.profiles.save(versionOf(org, 'gone', 1, { document: { extends: 'p' } }));
+        await stores.profiles.save(versionOf(org, 'gone', 2, { document: null }));
+        if (kind === 'setting') await stores.config.set(org, 'org', 'core.automation-profile', 'p');
+        if (kind === 'action') await stores.actions.add(actionOf(org, 'a', { automation_profile: 'p' }));
+        if (kind === 'profile') await stores.profiles.save(versionOf(org, 'made', 1, { document: { extends: 'p' } }));
+        const deletion = versionOf(org, 'p', 2, { document: null });
+        expect(await stores.profiles.save(deletion)).toBe(false);
+        if (kind === 'action') return;
+        if (kind === 'setting') await stores.config.set(org, 'org', 'core.automation-profile', 'auto');
+        if (kind === 'profile') await stores.profiles.save(versionOf(org, 'made', 2, { document: null }));
+        expect(await stores.profiles.namedBy(org, 'p')).toEqual({ scopes: [], actions: [], profiles: [] });
+        expect(await stores.profiles.save(deletion)).toBe(true);
+      },
+    );
 
     it('stores no name of one that is not there, where it is needed', async () => {
       const org = newOrg();
@@ -182,17 +205,20 @@ export function portSuite(adapter: string, stores: Stores): void {
       const store = async (name: string) => [
         await stores.config.set(org, 'org', 'core.automation-profile', 'p', needs),
         await stores.actions.add(actionOf(org, name, { automation_profile: 'p' }), needs),
+        await stores.profiles.save(versionOf(org, name, 1, { document: { extends: 'p' } }), needs),
       ];
-      expect(await store('a')).toEqual([false, false]);
+      const nowhere = [false, false, false];
+      expect(await store('a')).toEqual(nowhere);
       await stores.profiles.save(versionOf(newOrg(), 'p', 1));
-      expect(await store('a')).toEqual([false, false]);
+      expect(await store('a')).toEqual(nowhere);
       await stores.profiles.save(versionOf(org, 'p', 1));
       await stores.profiles.save(versionOf(org, 'p', 2, { document: null, defaulted: [] }));
-      expect(await store('a')).toEqual([false, false]);
+      expect(await store('a')).toEqual(nowhere);
+      expect(await stores.profiles.latest(org, 'a')).toBeNull();
       expect(await stores.config.get(org, 'org', 'core.automation-profile')).toBeNull();
       expect(await stores.actions.get(org, 'a')).toBeNull();
       await stores.profiles.save(versionOf(org, 'p', 3));
-      expect(await store('a')).toEqual([true, true]);
+      expect(await store('a')).toEqual([true, true, true]);
       expect(await stores.actions.get(org, 'a')).toEqual(actionOf(org, 'a', { automation_profile: 'p' }));
     });
 
@@ -201,12 +227,13 @@ export function portSuite(adapter: string, stores: Stores): void {
         const org = newOrg();
         await stores.profiles.save(versionOf(org, 'p', 1));
         const needs = { profile: 'p' };
-        const [deleted, set, added] = await Promise.all([
+        const [deleted, set, added, made] = await Promise.all([
           stores.profiles.save(versionOf(org, 'p', 2, { document: null, defaulted: [] })),
           stores.config.set(org, 'org', 'core.automation-profile', 'p', needs),
           stores.actions.add(actionOf(org, 'a', { automation_profile: 'p' }), needs),
+          stores.profiles.save(versionOf(org, 'made', 1, { document: { extends: 'p' } }), needs),
         ]);
-        expect(deleted).toBe(!(set || added));
+        expect(deleted).toBe(!(set || added || made));
       }
     });
 

@@ -10,7 +10,7 @@ import { err, ok, type Result } from '../../core/result.ts';
 import { invalidWith } from '../../core/schema-issues.ts';
 import type { CallContext, Handlers } from '../handler.ts';
 import type { ProfileVersion } from '../ports.ts';
-import { type FoundProfile, findProfile, readStored, savingContext, validProfileNames } from '../profiles.ts';
+import { type FoundProfile, findProfile, neededProfile, readStored, savingContext, validProfileNames } from '../profiles.ts';
 import type { Services } from '../services.ts';
 
 /** Automation profiles. A custom one is stored complete, so nothing that it extends can change it later; every version is kept. */
@@ -46,7 +46,11 @@ export const profileHandlers = {
     if (last !== null && last.document !== null) return err(taken);
     await call.changing();
     const added = nextVersion(name, last, parsed.value, call, services);
-    return (await services.profiles.save(added)) ? ok(viewOf({ document: parsed.value.profile, stored: added }, services)) : err(taken);
+    const isSaved = await services.profiles.save(added, neededProfile(parsed.value.profile.extends));
+    if (isSaved) return ok(viewOf({ document: parsed.value.profile, stored: added }, services));
+    // What it extends may have gone meanwhile: then it is refused as it is now.
+    const again = await readProfile(params, null, call, services);
+    return again.ok ? err(taken) : again;
   },
 
   '_cleveragents/profile/update': async (params, call, services) => {
@@ -56,7 +60,10 @@ export const profileHandlers = {
     if (!parsed.ok) return parsed;
     await call.changing();
     const updated = nextVersion(params.name, last.value, parsed.value, call, services);
-    if (!(await services.profiles.save(updated))) return err(changedMeanwhile(params.name));
+    if (!(await services.profiles.save(updated, neededProfile(parsed.value.profile.extends)))) {
+      const again = await readProfile(params, params.name, call, services);
+      return again.ok ? err(changedMeanwhile(params.name)) : again;
+    }
     return ok(viewOf({ document: parsed.value.profile, stored: updated }, services));
   },
 
@@ -126,19 +133,34 @@ async function findCustom(name: string, call: CallContext, services: Services): 
   return last === null || last.document === null ? err(await unknown(name, call, services)) : ok(last);
 }
 
-/** What names a profile would name nothing, and plans that get it would be refused: so it is not deleted before. */
+/**
+ * What names a profile would name nothing: plans that get it would be refused, and a profile that extends it could not be saved again as it is
+ * shown. So it is not deleted before.
+ */
 async function namedRefusal(name: string, { principal }: CallContext, services: Services): Promise<Refusal | null> {
-  const { actions, scopes } = await services.profiles.namedBy(principal.org, name);
-  if (actions.length + scopes.length === 0) return null;
-  const settings = scopes.map((scope) =>
-    scope === 'org' ? 'core.automation-profile of the org' : `core.automation-profile of the project '${scope.slice('project:'.length)}'`,
-  );
-  const users = [...settings, ...actions.map((action) => `the action '${action}'`)];
+  const { actions, scopes, profiles } = await services.profiles.namedBy(principal.org, name);
+  const users = [
+    ...scopes.map((scope) =>
+      scope === 'org' ? 'core.automation-profile of the org' : `core.automation-profile of the project '${scope.slice('project:'.length)}'`,
+    ),
+    ...profiles.map((profile) => `the profile '${profile}', which extends it`),
+    ...actions.map((action) => `the action '${action}'`),
+  ];
+  if (users.length === 0) return null;
   const shown = users.length > MAX_NAMED ? [...users.slice(0, MAX_NAMED), `${users.length - MAX_NAMED} more`] : users;
-  return invalidState(`profile '${name}' is named by ${shown.join(', ')}; change ${users.length === 1 ? 'that' : 'those'} first`, {
+  const steps = [
+    ...(scopes.length > 0 ? ['set another value there, or null'] : []),
+    ...(profiles.length > 0 ? ['update or delete what extends it'] : []),
+  ];
+  const whatToDo =
+    actions.length > 0
+      ? 'an action keeps the profile that it was added with, so update this one instead of deleting it'
+      : `first ${steps.join(', and ')}`;
+  return invalidState(`profile '${name}' is named by ${shown.join(', ')}; ${whatToDo}`, {
     profile_name: name,
     actions: actions.slice(0, MAX_NAMED),
     settings: scopes.slice(0, MAX_NAMED),
+    profiles: profiles.slice(0, MAX_NAMED),
   });
 }
 

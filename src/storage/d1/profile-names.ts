@@ -21,3 +21,9 @@ export function scopesNaming(org: string, profile: string): SQL {
 export function actionsNaming(org: string, profile: string): SQL {
   return sql`SELECT name FROM actions WHERE org = ${org} AND body ->> '$.automation_profile' = ${profile}`;
 }
+
+/** Profiles whose newest version extends a profile. */
+export function profilesNaming(org: string, profile: string): SQL {
+  return sql`SELECT name FROM profile_versions AS v WHERE org = ${org} AND document ->> '$.extends' = ${profile}
+    AND version = (SELECT max(version) FROM profile_versions WHERE org = v.org AND name = v.name)`;
+}

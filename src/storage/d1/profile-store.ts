@@ -2,7 +2,7 @@ import { and, asc, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/d1';
 import type { ProfileStore } from '../../app/ports.ts';
 import { d1Call } from './d1-call.ts';
-import { actionsNaming, scopesNaming } from './profile-names.ts';
+import { actionsNaming, isThere, profilesNaming, scopesNaming } from './profile-names.ts';
 import { profileVersions } from './schema.ts';
 
 export function makeProfileStore(db: D1Database): ProfileStore {
@@ -45,29 +45,38 @@ export function makeProfileStore(db: D1Database): ProfileStore {
       );
     },
 
-    async save(row) {
+    async save(row, needs) {
       const { org, name, document, defaulted, createdAt, savedAt, savedBy } = row;
-      const isFree =
-        document === null ? sql`NOT EXISTS (${scopesNaming(org, name)}) AND NOT EXISTS (${actionsNaming(org, name)})` : sql`true`;
+      const naming = [scopesNaming(org, name), actionsNaming(org, name), profilesNaming(org, name)];
+      const isAllowed =
+        document === null
+          ? sql.join(
+              naming.map((each) => sql`NOT EXISTS (${each})`),
+              sql` AND `,
+            )
+          : isThere(org, needs);
       const result = await d1Call('profiles.save', () =>
         orm.run(
           sql`INSERT INTO profile_versions (org, name, version, document, defaulted, created_at, saved_at, saved_by)
             SELECT ${org}, ${name}, ${row.version}, ${document === null ? null : JSON.stringify(document)}, ${JSON.stringify(defaulted)},
               ${createdAt}, ${savedAt}, ${savedBy}
-            WHERE ${isFree} ON CONFLICT DO NOTHING`,
+            WHERE ${isAllowed} ON CONFLICT DO NOTHING`,
         ),
       );
       return result.meta.changes > 0;
     },
 
     async namedBy(org, name) {
-      const [scopes, actions] = await d1Call('profiles.namedBy', () =>
+      type Named = { readonly name: string };
+      const [scopes, actions, profiles] = await d1Call('profiles.namedBy', () =>
         Promise.all([
           orm.all<{ readonly scope: string }>(sql`${scopesNaming(org, name)} ORDER BY scope`),
-          orm.all<{ readonly name: string }>(sql`${actionsNaming(org, name)} ORDER BY name`),
+          orm.all<Named>(sql`${actionsNaming(org, name)} ORDER BY name`),
+          orm.all<Named>(sql`${profilesNaming(org, name)} ORDER BY name`),
         ]),
       );
-      return { scopes: scopes.map(({ scope }) => scope), actions: actions.map((action) => action.name) };
+      const namesOf = (rows: readonly Named[]) => rows.map((row) => row.name);
+      return { scopes: scopes.map(({ scope }) => scope), actions: namesOf(actions), profiles: namesOf(profiles) };
     },
   };
 }

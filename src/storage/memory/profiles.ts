@@ -1,6 +1,11 @@
 /** Profiles and policy floors in memory: every version is kept, a number is given once. */
-import type { OrgPolicyStore, OrgPolicyVersion, ProfileStore, ProfileVersion } from '../../app/ports.ts';
+import type { NeededProfile, OrgPolicyStore, OrgPolicyVersion, ProfileStore, ProfileUse, ProfileVersion } from '../../app/ports.ts';
 import { compareText, Documents } from './documents.ts';
+
+/** Whether a custom profile is there, or none is needed. */
+export function isThere(rows: Documents<ProfileVersion>, org: string, needs: NeededProfile | undefined): boolean {
+  return needs === undefined || (versionsOf(rows, org, needs.profile).at(-1)?.document ?? null) !== null;
+}
 
 /** `names`: what names a profile, in the other tables. */
 export function makeMemoryProfileStore(
@@ -10,31 +15,43 @@ export function makeMemoryProfileStore(
     readonly scopes: (org: string, profile: string) => readonly string[];
   },
 ): ProfileStore {
-  const versionsOf = (org: string, name: string) =>
-    rows.where((row) => row.org === org && row.name === name).sort((a, b) => a.version - b.version);
+  const live = (org: string) => {
+    const all = new Set(rows.where((row) => row.org === org).map(({ name }) => name));
+    return [...all].sort(compareText).flatMap((name) => {
+      const last = versionsOf(rows, org, name).at(-1);
+      return last === undefined || last.document === null ? [] : [last];
+    });
+  };
+  const useOf = (org: string, name: string): ProfileUse => ({
+    actions: names.actions(org, name),
+    scopes: names.scopes(org, name),
+    profiles: live(org).flatMap((version) => (version.document?.['extends'] === name ? [version.name] : [])),
+  });
   return {
     async latest(org, name) {
-      return versionsOf(org, name).at(-1) ?? null;
+      return versionsOf(rows, org, name).at(-1) ?? null;
     },
     async list(org) {
-      const names = new Set(rows.where((row) => row.org === org).map(({ name }) => name));
-      return [...names].sort(compareText).flatMap((name) => {
-        const last = versionsOf(org, name).at(-1);
-        return last === undefined || last.document === null ? [] : [last];
-      });
+      return live(org);
     },
     async versions(org, name) {
-      return versionsOf(org, name);
+      return versionsOf(rows, org, name);
     },
-    async save(version) {
+    async save(version, needs) {
       const { org, name, document } = version;
-      if (document === null && names.actions(org, name).length + names.scopes(org, name).length > 0) return false;
+      const isAllowed =
+        document === null ? Object.values(useOf(org, name)).every((users) => users.length === 0) : isThere(rows, org, needs);
+      if (!isAllowed) return false;
       return rows.add(version, org, name, String(version.version));
     },
     async namedBy(org, name) {
-      return { actions: names.actions(org, name), scopes: names.scopes(org, name) };
+      return useOf(org, name);
     },
   };
+}
+
+function versionsOf(rows: Documents<ProfileVersion>, org: string, name: string): ProfileVersion[] {
+  return rows.where((row) => row.org === org && row.name === name).sort((a, b) => a.version - b.version);
 }
 
 export function makeMemoryOrgPolicyStore(): OrgPolicyStore {

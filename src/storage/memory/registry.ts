@@ -17,7 +17,7 @@ import type { JsonValue } from '../../core/json.ts';
 import { hasRole } from '../../core/principal.ts';
 import type { OrgStore } from '../org-store.ts';
 import { compareText, Documents } from './documents.ts';
-import { makeMemoryProfileStore } from './profiles.ts';
+import { isThere, makeMemoryProfileStore } from './profiles.ts';
 
 export function makeMemoryOrgStore(): OrgStore {
   const orgs = new Documents<string>();
@@ -70,12 +70,8 @@ export function makeMemoryNames(): { readonly actions: ActionStore; readonly pro
         .map(({ scope }) => scope)
         .sort(compareText),
   });
-  const isThere: IsThere = (org, needs) => {
-    if (needs === undefined) return true;
-    const all = versions.where((row) => row.org === org && row.name === needs.profile).sort((one, other) => other.version - one.version);
-    return (all[0]?.document ?? null) !== null;
-  };
-  return { actions: actionStore(actions, isThere), profiles, config: configStore(values, isThere) };
+  const isNeedMet: IsThere = (org, needs) => isThere(versions, org, needs);
+  return { actions: actionStore(actions, isNeedMet), profiles, config: configStore(values, isNeedMet) };
 }
 
 type IsThere = (org: string, needs: NeededProfile | undefined) => boolean;

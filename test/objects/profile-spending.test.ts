@@ -177,32 +177,55 @@ describe('a profile without a limit', () => {
 });
 
 describe('what is told', () => {
-  it.each(['before', 'after', 'twice'] as const)('is told again where a message fails %s it was heard, and counts once', async (fault) => {
+  it.each(['before', 'after', 'twice', 'silence'] as const)(
+    'is told again where a message fails %s it was heard, and counts once',
+    async (fault) => {
+      const person = await newOrg();
+      const profile = await addProfile(person);
+      let failures = 0;
+      FAULTS.between.set(person.org, ({ operation }) => {
+        if (!operation.startsWith('profile.') || failures >= 2) return null;
+        failures += 1;
+        return fault;
+      });
+      const planId = await spend(person, profile, 3);
+      await until(person, planId, isTerminal);
+      await expect.poll(() => failures, { timeout: 10_000 }).toBe(2);
+      FAULTS.between.clear();
+      // Its object dies as well: what was not heard is known from its rows.
+      await crash(person, planId);
+      await planOf(person, planId).read();
+      await expect
+        .poll(
+          async () => {
+            await runDurableObjectAlarm(stubOf(person, planId));
+            const node = services.budgets.node(person.org, { kind: 'profile', name: profile });
+            return (await node.show(null)).caps.find(({ window }) => window === 'total')?.spentMicroUsd;
+          },
+          { timeout: 15_000 },
+        )
+        .toBe(300_000);
+    },
+  );
+
+  it('holds nobody up: a plan of twenty calls ends while nobody answers any of it', async () => {
     const person = await newOrg();
     const profile = await addProfile(person);
-    let failures = 0;
+    const heard: string[] = [];
     FAULTS.between.set(person.org, ({ operation }) => {
-      if (!operation.startsWith('profile.') || failures >= 2) return null;
-      failures += 1;
-      return fault;
+      if (!operation.startsWith('profile.')) return null;
+      heard.push(operation);
+      return 'silence';
     });
-    const planId = await spend(person, profile, 3);
-    await until(person, planId, isTerminal);
-    await expect.poll(() => failures, { timeout: 10_000 }).toBe(2);
+    const steps = priced(ulid(), 20).map((each, n) => ({ id: `s${n}`, call: each }));
+    const planId = await startUnder(person, profile, steps);
+    expect((await until(person, planId, isTerminal)).plan.state).toBe('applied');
+    expect(heard.length).toBeGreaterThan(0);
+    expect(heard.length).toBeLessThanOrEqual(8);
+    expect(await knownMicroUsd(person, profile)).toBe(0);
     FAULTS.between.clear();
-    // Its object dies as well: what was not heard is known from its rows.
-    await crash(person, planId);
-    await planOf(person, planId).read();
-    await expect
-      .poll(
-        async () => {
-          await runDurableObjectAlarm(stubOf(person, planId));
-          const node = services.budgets.node(person.org, { kind: 'profile', name: profile });
-          return (await node.show(null)).caps.find(({ window }) => window === 'total')?.spentMicroUsd;
-        },
-        { timeout: 15_000 },
-      )
-      .toBe(300_000);
+    const again = () => runDurableObjectAlarm(stubOf(person, planId)).then(() => knownMicroUsd(person, profile));
+    await expect.poll(again, { timeout: 10_000 }).toBe(2_000_000);
   });
 
   it('comes soon from a plan that waits for its next call, and at most once a second however much it charges', async () => {

@@ -5,6 +5,7 @@
 import { ulid } from 'ulid';
 import { type CardSigner, makeCardSigner } from './a2a/card-signature.ts';
 import { parseExtensionsHeader } from './a2a/extension.ts';
+import { parseProtocolVersions } from './a2a/version.ts';
 import { type IdentityTokens, makeIdentityTokens } from './app/identity-tokens.ts';
 import { renderPush } from './app/push-notification.ts';
 import { pushPage } from './app/push-to-plans.ts';
@@ -77,6 +78,10 @@ export interface Env {
   readonly OIDC_ORG?: string;
   /** `off`: no extended card. */
   readonly EXTENDED_CARD?: string;
+  /** Versions of A2A that are served, with commas between; by default every one that there is. */
+  readonly A2A_VERSIONS?: string;
+  /** `off`: no streams; the card says so, and methods that open one are refused. */
+  readonly STREAMING?: string;
   /** `off`: no push notifications; the card says so, and webhooks are refused. */
   readonly PUSH_NOTIFICATIONS?: string;
   /** `on`: notifications may go to this machine, over http as well. For development and tests only. */
@@ -177,6 +182,8 @@ function connect(env: Env, toolbox: Toolbox): Services {
       authMode: env.AUTH_MODE === 'open' ? 'open' : 'bearer',
       openOrg: env.OPEN_ORG ?? 'dev',
       publicOrg: env.PUBLIC_ORG ?? null,
+      protocolVersions: parseProtocolVersions(env.A2A_VERSIONS),
+      streaming: env.STREAMING !== 'off',
       extendedCard: env.EXTENDED_CARD !== 'off',
       pushNotifications: env.PUSH_NOTIFICATIONS !== 'off',
       pushRules: pushRulesOf(env),

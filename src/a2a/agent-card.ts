@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { listOrAbsent, wire } from './emit.ts';
 import { EXTENSION_URI } from './extension.ts';
-import type { ProtocolVersion } from './version.ts';
+import { PROTOCOL_VERSIONS, type ProtocolVersion } from './version.ts';
 
 /**
  * The Agent Card (contract section 10, choices 14, 15, 18 and 27): from one neutral input the pure 1.0 card, or the hybrid whose members
@@ -19,6 +19,8 @@ export interface CardInput {
   readonly documentationUrl?: string | undefined;
   /** Absolute public origin, without a trailing slash: `https://agents.example.com`. */
   readonly baseUrl: string;
+  /** What is served; absent: every version. Interfaces speak no other. */
+  readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
   /** In order of preference; the first is the main one for 0.3 readers. */
   readonly interfaces?: readonly CardInterface[] | undefined;
   readonly skills: readonly CardSkill[];
@@ -71,7 +73,11 @@ const DEFAULT_MODES = ['text/plain', 'application/json'] as const;
 
 /** The card as `hybrid` (no `A2A-Version` header, or 0.3) or as pure `1.0` (header `A2A-Version: 1.0`). */
 export function buildCard(input: CardInput, shape: 'hybrid' | '1.0'): JsonObject {
-  const interfaces = input.interfaces ?? [JSON_RPC_INTERFACE, REST_INTERFACE];
+  const { protocolVersions = PROTOCOL_VERSIONS } = input;
+  const interfaces = (input.interfaces ?? [JSON_RPC_INTERFACE, REST_INTERFACE]).map((entry) => ({
+    ...entry,
+    versions: entry.versions.filter((version) => protocolVersions.includes(version)),
+  }));
   const hybrid = shape === 'hybrid';
   return wire({
     name: ascii(input.name),

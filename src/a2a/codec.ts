@@ -38,24 +38,25 @@ export interface CodecRequest {
   readonly versionHeader?: string | null | undefined;
   /** The value of the `A2A-Version` query parameter; read when the header is absent or empty. */
   readonly versionQuery?: string | null | undefined;
+  /** The versions that the deployment serves. */
+  readonly served?: readonly ProtocolVersion[];
 }
 
 /**
  * The codec of the version that the request names: absent or empty means 0.3 (1.0 specification section 3.6.2), the patch number takes
- * no part (section 3.6). Any other version is refused with the list of those that are served (-32009, or -32007 on our own methods).
+ * no part (section 3.6). A version that is not served is refused with the list of those that are served (-32009, or -32007 on our own methods).
  */
-export function selectCodec({ versionHeader, versionQuery }: CodecRequest): Result<Codec, Refusal> {
-  const asked = versionHeader?.trim() || versionQuery?.trim() || '';
-  if (asked === '') return ok(CODECS['0.3']);
+export function selectCodec({ versionHeader, versionQuery, served = PROTOCOL_VERSIONS }: CodecRequest): Result<Codec, Refusal> {
+  const asked = versionHeader?.trim() || versionQuery?.trim() || '0.3';
   const majorMinor = /^(\d+\.\d+)(?:\.\d+)?$/.exec(asked)?.[1];
-  const version = PROTOCOL_VERSIONS.find((served) => served === majorMinor);
+  const version = served.find((each) => each === majorMinor);
   if (version !== undefined) return ok(CODECS[version]);
-  const message = `A2A version '${asked.slice(0, 32)}' is not supported; supported: ${PROTOCOL_VERSIONS.join(', ')}`;
+  const message = `A2A version '${asked.slice(0, 32)}' is not supported; supported: ${served.join(', ')}`;
   return err({
     kind: 'invalid',
     message,
     issues: [],
-    details: { reason: 'VERSION_NOT_SUPPORTED', supported_versions: [...PROTOCOL_VERSIONS] },
+    details: { reason: 'VERSION_NOT_SUPPORTED', supported_versions: [...served] },
   });
 }
 
@@ -63,10 +64,14 @@ export function selectCodec({ versionHeader, versionQuery }: CodecRequest): Resu
  * The operation of a standard method in the codec's version. A method that only another version has is refused with a hint which
  * `A2A-Version` to send (contract section 14, choice 25).
  */
-export function resolveOperation(codec: Codec, method: string): Result<Operation, Refusal> {
+export function resolveOperation(
+  codec: Codec,
+  method: string,
+  served: readonly ProtocolVersion[] = PROTOCOL_VERSIONS,
+): Result<Operation, Refusal> {
   const operation = codec.operationOf(method);
   if (operation !== null) return ok(operation);
-  const other = PROTOCOL_VERSIONS.find((version) => CODECS[version].operationOf(method) !== null);
+  const other = served.find((version) => CODECS[version].operationOf(method) !== null);
   return err(methodNotFound(method, other && `it is a method of A2A ${other}: send the header A2A-Version: ${other}`));
 }
 

@@ -2,7 +2,7 @@ import type { Operation } from './operations.ts';
 import type { ProtocolVersion } from './version.ts';
 
 /**
- * The HTTP+JSON binding as paths (contract section 12): in 1.0 at the root and under `/{tenant}`, in 0.3 under `/v1`. Matched on the path
+ * The HTTP+JSON binding as paths (contract section 12): in 1.0 at the root and under `/{tenant}`, in 0.3 under `/v1`, which is no tenant. Matched on the path
  * as it was sent, since a literal colon before a verb and an encoded one in an id are not the same.
  */
 export type RestMatch =
@@ -70,7 +70,12 @@ function compiled(version: ProtocolVersion): readonly CompiledRow[] {
   return prefixes.flatMap((prefix) =>
     rows.map(([method, path, operation]) => {
       const template = `${prefix}${path}`;
-      return { method, template, operation, pattern: new RegExp(`^${template.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) };
+      return {
+        method,
+        template,
+        operation,
+        pattern: new RegExp(`^${template.replace('{tenant}', '(?!v1/){tenant}').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
+      };
     }),
   );
 }

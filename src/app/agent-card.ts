@@ -1,13 +1,14 @@
 /** The cards of this deployment: the public one, and the one of a caller that says what he may use. Both are signed where there is a key. */
 import { buildCard, type CardInput, type CardSkill } from '../a2a/agent-card.ts';
 import { signCard } from '../a2a/card-signature.ts';
+import type { ProtocolVersion } from '../a2a/version.ts';
 import { mayCall, type Operation } from '../api/operation.ts';
 import { OPERATION_NAMES, OPERATIONS } from '../api/operations.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import { hasRole, mayApprove, type Principal } from '../core/principal.ts';
 import type { NamedDocument } from './ports.ts';
 import { validProfileNames } from './profiles.ts';
-import type { Services } from './services.ts';
+import type { Services, Settings } from './services.ts';
 
 /** Where the keys are that sign cards: apart from those of the audit trail, so that no key can stand in for one of another purpose. */
 export const CARD_JWKS_PATH = '/.well-known/agent-card-jwks.json';
@@ -16,6 +17,11 @@ export interface CardRequest {
   /** Public origin, without a trailing slash. */
   readonly origin: string;
   readonly shape: 'hybrid' | '1.0';
+}
+
+/** The card that a client reads who speaks a version: pure where it asks for 1.0, or where nothing else is served. */
+export function cardShape(version: ProtocolVersion | null, { protocolVersions }: Settings): CardRequest['shape'] {
+  return version === '1.0' || !protocolVersions.includes('0.3') ? '1.0' : 'hybrid';
 }
 
 /** What anybody may know: the actions that the deployment makes public, and every method. */
@@ -79,7 +85,12 @@ async function signed(
     provider: { organization: 'CleverAgents', url: origin },
     documentationUrl: `${origin}/`,
     baseUrl: origin,
-    capabilities: { streaming: true, pushNotifications: settings.pushNotifications, extendedAgentCard: settings.extendedCard },
+    protocolVersions: settings.protocolVersions,
+    capabilities: {
+      streaming: settings.streaming,
+      pushNotifications: settings.pushNotifications,
+      extendedAgentCard: settings.extendedCard,
+    },
     requiredExtensions: settings.requiredExtensions,
     auth: settings.authMode,
     openIdConnectUrl: tokens.openIdConnectUrl ?? undefined,

@@ -1,4 +1,5 @@
 import type { CardSigner } from '../a2a/card-signature.ts';
+import type { ProtocolVersion } from '../a2a/version.ts';
 import type { ActionDocument } from '../core/action.ts';
 import type { AuditKeys } from '../core/audit/ed25519.ts';
 import type { Sha256 } from '../core/digest.ts';
@@ -47,6 +48,10 @@ export interface Settings {
   readonly openOrg: string;
   /** The org whose public actions are on the public card; null: none are. Another org cannot speak for the deployment. */
   readonly publicOrg: string | null;
+  /** The A2A versions that are served, the preferred one first. */
+  readonly protocolVersions: readonly ProtocolVersion[];
+  /** Whether answers can be streamed; the card says so. */
+  readonly streaming: boolean;
   /** Whether callers get an extended card. */
   readonly extendedCard: boolean;
   /** Whether webhooks can be registered, and where they may lead. */

@@ -42,7 +42,9 @@ export function createApp<E extends object>(services: (env: E) => Services, opti
   });
   app.use(securityHeaders);
   for (const path of [...CARD_PATHS, OPEN_RPC_PATH, ...JWKS_PATHS, '/health', ...RPC_PATHS]) app.use(path, crossOrigin);
-  app.use((context, next) => (isRestPath(new URL(context.req.raw.url).pathname) ? crossOrigin(context, next) : next()));
+  app.use((context, next) =>
+    isRestPath(new URL(context.req.raw.url).pathname, services(context.env).settings) ? crossOrigin(context, next) : next(),
+  );
 
   const edgeOf = (env: E): Edge => ({ services: services(env), principals, report, streamTiming });
   for (const path of RPC_PATHS) app.post(path, (context) => answerRpc(context.req.raw, edgeOf(context.env)));

@@ -1,6 +1,7 @@
 import { type Codec, selectCodec } from '../a2a/codec.ts';
 import { EXTENSION_HEADERS, EXTENSION_URI, parseExtensionsHeader } from '../a2a/extension.ts';
 import type { Presented } from '../app/authenticate.ts';
+import type { Settings } from '../app/services.ts';
 import { invalidField, type Refusal } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
 import { isLocal } from './local.ts';
@@ -8,8 +9,9 @@ import { traceIdOf } from './trace-id.ts';
 
 /** What the headers (and the query) of a JSON-RPC request say beside its body. */
 export interface CallHeaders {
-  /** The translation of the version that the request names. */
+  /** The translation of the version that the request names, or that it means by naming none. */
   readonly codec: Result<Codec, Refusal>;
+  readonly isVersionNamed: boolean;
   /** Every extension that the client named, in either header. */
   readonly declared: readonly string[];
   /** Whether our extension is among them. */
@@ -30,13 +32,17 @@ export interface ConfirmedExtensions {
   readonly value: string;
 }
 
-/** `required`: the extensions, beside ours, that the deployment requires. */
-export function readCallHeaders(request: Request, required: readonly string[]): CallHeaders {
+export function readCallHeaders(
+  request: Request,
+  { requiredExtensions: required, protocolVersions: served }: Pick<Settings, 'requiredExtensions' | 'protocolVersions'>,
+): CallHeaders {
   const { headers } = request;
   const named = EXTENSION_HEADERS.map((header) => ({ header, uris: parseExtensionsHeader(headers.get(header)) }));
+  const version = { versionHeader: headers.get('a2a-version'), versionQuery: queryValue(request.url, 'a2a-version') };
   const declared = [...new Set(named.flatMap(({ uris }) => uris))];
   return {
-    codec: selectCodec({ versionHeader: headers.get('a2a-version'), versionQuery: queryValue(request.url, 'a2a-version') }),
+    codec: selectCodec({ ...version, served }),
+    isVersionNamed: [version.versionHeader, version.versionQuery].some((text) => (text?.trim() ?? '') !== ''),
     declared,
     activated: declared.includes(EXTENSION_URI),
     confirmed: named.flatMap(({ header, uris }) => {

@@ -1,5 +1,5 @@
 import { selectCodec } from '../a2a/codec.ts';
-import { type CardRequest, extendedCard, publicCard } from '../app/agent-card.ts';
+import { type CardRequest, cardShape, extendedCard, publicCard } from '../app/agent-card.ts';
 import type { Services } from '../app/services.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Principal } from '../core/principal.ts';
@@ -17,7 +17,7 @@ export const CARD_PATHS = ['/.well-known/agent-card.json', '/.well-known/agent.j
  */
 export async function answerCard(request: Request, services: Services, times: ModificationTimes): Promise<Response> {
   const codec = selectCodec({ versionHeader: request.headers.get('a2a-version') });
-  const shape = codec.ok && codec.value.version === '1.0' ? '1.0' : 'hybrid';
+  const shape = cardShape(codec.ok ? codec.value.version : null, services.settings);
   const { origin, isConfigured } = originOf(request, services.settings);
   const text = JSON.stringify(await publicCard({ origin, shape }, services));
   const hash = services.sha256(text);

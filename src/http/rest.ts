@@ -2,7 +2,8 @@ import { REST_CODECS } from '../a2a/codec.ts';
 import { restError, restIncident } from '../a2a/rest-error.ts';
 import { matchRest, type RestMatch } from '../a2a/rest-routes.ts';
 import { sseFrame } from '../a2a/sse.ts';
-import { PROTOCOL_VERSIONS, type ProtocolVersion } from '../a2a/version.ts';
+import type { ProtocolVersion } from '../a2a/version.ts';
+import type { Settings } from '../app/services.ts';
 import type { JsonObject, JsonValue } from '../core/json.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { err, type Result } from '../core/result.ts';
@@ -16,22 +17,24 @@ import { answerHeaders, failureHeaders, streamResponse } from './response.ts';
 import { readRestParams } from './rest-params.ts';
 import { callStandard } from './standard-call.ts';
 
-/** Whether a path belongs to the HTTP+JSON binding of any version. */
-export const isRestPath = (path: string): boolean => PROTOCOL_VERSIONS.some((version) => matchRest(version, 'GET', path) !== null);
+/** Whether a path belongs to the HTTP+JSON binding of a version that is served. */
+export const isRestPath = (path: string, { protocolVersions }: Pick<Settings, 'protocolVersions'>): boolean =>
+  protocolVersions.some((version) => matchRest(version, 'GET', path) !== null);
 
 /**
  * The route of a request in the version that it names; null where no version has the path. The paths of one version say nothing to the
  * other: who asks for one of them without its version is told which to name.
  */
 export function findRest(request: Request, edge: Edge): RestRequest | RestRefusal | null {
-  const headers = readCallHeaders(request, edge.services.settings.requiredExtensions);
+  const { settings } = edge.services;
+  const headers = readCallHeaders(request, settings);
   const { pathname: path } = new URL(request.url);
-  const served = PROTOCOL_VERSIONS.filter((version) => matchRest(version, request.method, path) !== null);
+  const served = settings.protocolVersions.filter((version) => matchRest(version, request.method, path) !== null);
   if (served.length === 0) return null;
   if (!headers.codec.ok) return { kind: 'refused', headers, refusal: headers.codec.error };
   const { version } = headers.codec.value;
   const match = matchRest(version, request.method, path);
-  if (match === null) return { kind: 'refused', headers, refusal: otherVersion(version, served) };
+  if (match === null) return { kind: 'refused', headers, refusal: otherVersion(version, served, settings) };
   return match.kind === 'route' ? { ...match, version, headers } : { ...match, headers };
 }
 
@@ -127,9 +130,10 @@ function nextPage(asked: string, token: string): string {
   return `<${pathname}?${searchParams}>; rel="next"`;
 }
 
-function otherVersion(asked: ProtocolVersion, served: readonly ProtocolVersion[]): Refusal {
+function otherVersion(asked: ProtocolVersion, served: readonly ProtocolVersion[], { protocolVersions }: Settings): Refusal {
   const [only = '1.0'] = served;
-  const where = only === '1.0' ? 'send the header A2A-Version: 1.0; A2A 0.3 is under /v1' : 'send no header A2A-Version';
+  const elsewhere = protocolVersions.includes('0.3') ? '; A2A 0.3 is under /v1' : '';
+  const where = only === '1.0' ? `send the header A2A-Version: 1.0${elsewhere}` : 'send no header A2A-Version';
   return {
     kind: 'invalid',
     message: `A2A ${asked} is not spoken at this address, but ${served.join(', ')}: ${where}`,

@@ -9,7 +9,7 @@ import { callStandard } from './standard-call.ts';
 
 /** A standard A2A method over JSON-RPC. Its events are full responses with the request's id; `family` says how failures are told. */
 export async function callMethod(call: Call, { id, method, params }: RpcRequest, family: ErrorFamily): Promise<Result<Answer, Refusal>> {
-  const operation = resolveOperation(call.codec, method);
+  const operation = resolveOperation(call.codec, method, call.edge.services.settings.protocolVersions);
   if (!operation.ok) return operation;
   return callStandard({
     ...call,

@@ -1,3 +1,4 @@
+import { CODECS } from '../a2a/codec.ts';
 import { parseEnvelope, type RpcId, type RpcRequest } from '../a2a/envelope.ts';
 import { findOperation } from '../api/operations.ts';
 import { err, ok, type Result } from '../core/result.ts';
@@ -14,7 +15,7 @@ import { callMethod } from './rpc-standard.ts';
 
 /** Answers one JSON-RPC request over HTTP. Never throws: whatever a body or a header holds has an answer with the request's id. */
 export async function answerRpc(request: Request, edge: Edge): Promise<Response> {
-  const headers = readCallHeaders(request, edge.services.settings.requiredExtensions);
+  const headers = readCallHeaders(request, edge.services.settings);
   const { confirmed, codec } = headers;
   const received = await receive(request, () => edge.services.ids.ulid());
   if (!received.ok) {
@@ -30,11 +31,14 @@ export async function answerRpc(request: Request, edge: Edge): Promise<Response>
 
 /** Our own operations go by their names in every version; anything else is a standard method of the version that was named. */
 async function route(request: RpcRequest, headers: CallHeaders, tools: CallTools, family: ErrorFamily): Promise<Result<Answer, Failure>> {
-  if (!headers.codec.ok) return headers.codec;
-  const call = openCall(tools, headers, headers.codec.value);
+  const found = findOperation(request.method);
+  // They are the same in every version, so a caller who names none means none that is not served.
+  const [preferred = '1.0'] = tools.edge.services.settings.protocolVersions;
+  const codec = found === null || headers.isVersionNamed || headers.codec.ok ? headers.codec : ok(CODECS[preferred]);
+  if (!codec.ok) return codec;
+  const call = openCall(tools, headers, codec.value);
   if (!call.ok) return call;
   try {
-    const found = findOperation(request.method);
     return found === null ? await callMethod(call.value, request, family) : await callOperation(call.value, found, request.params);
   } catch (error) {
     return err(tools.failureOf(error));

@@ -1,5 +1,6 @@
 import type { Operation, OperationParams, OperationResults } from '../a2a/operations.ts';
 import type { ProtocolVersion } from '../a2a/version.ts';
+import { cardShape } from '../app/agent-card.ts';
 import { authenticate } from '../app/authenticate.ts';
 import { authorizeStandard, authorizeTenant } from '../app/authorize.ts';
 import { noteRefusal } from '../app/note-refusal.ts';
@@ -81,7 +82,7 @@ async function answerExtendedCard(call: StandardCall, principal: Principal): Pro
     return err(invalidState('There is no extended card', { reason: NO_EXTENDED_CARD[codec.version] }));
   const params = decode(call, 'extendedCard', principal);
   if (!params.ok) return params;
-  const card = await extendedCardOf(principal, { origin, shape: codec.version === '1.0' ? '1.0' : 'hybrid' }, edge.services);
+  const card = await extendedCardOf(principal, { origin, shape: cardShape(codec.version, edge.services.settings) }, edge.services);
   return ok({ kind: 'result', result: codec.encodeResult('extendedCard', card) });
 }
 
@@ -123,6 +124,7 @@ async function answerStream<O extends StreamRequest['op']>(
   context: StandardContext,
 ): Promise<Result<Answer, Refusal>> {
   const { headers, codec, edge, frames, failureOf } = call;
+  if (!edge.services.settings.streaming) return err(invalidState('Streaming is not supported', { reason: 'UNSUPPORTED_OPERATION' }));
   const params = decode(call, op, context.principal);
   if (!params.ok) return params;
   const closed = new AbortController();

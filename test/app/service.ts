@@ -66,6 +66,8 @@ export function makeService(replace: Partial<Services> = {}): TestService {
       authMode: 'bearer',
       publicOrg: null,
       openOrg: 'dev',
+      protocolVersions: ['1.0', '0.3'],
+      streaming: true,
       extendedCard: true,
       requiredExtensions: [],
       pushNotifications: true,

@@ -68,6 +68,8 @@ export function deploy(options: DeploymentOptions = {}): Deployment {
       authMode: 'bearer',
       publicOrg: 'acme',
       openOrg: 'development',
+      protocolVersions: ['1.0', '0.3'],
+      streaming: true,
       extendedCard: true,
       requiredExtensions: [],
       pushNotifications: true,

@@ -16,7 +16,8 @@ import { type AuditKeys, makeAuditKeys } from './core/audit/ed25519.ts';
 import type { JsonObject } from './core/json.ts';
 import { PUSH_TIMING } from './core/push/judge-attempt.ts';
 import type { PushUrlRules } from './core/push/push-url.ts';
-import { ACTOR_NAMES, findActor } from './engine/actors/registry.ts';
+import type { Actor } from './engine/actors/actor.ts';
+import { type ActorRegistry, makeActorRegistry } from './engine/actors/registry.ts';
 import { outsideFactsOf } from './engine/outside-facts.ts';
 import type { ToolPackage } from './engine/tools/tool.ts';
 import { makeToolbox, type Toolbox } from './engine/tools/toolbox.ts';
@@ -94,9 +95,12 @@ export const VERSION = '0.1.0';
 
 export interface Parts {
   readonly toolPackages: readonly ToolPackage[];
+  /** Beside those that every deployment has. */
+  readonly actors?: readonly Actor[];
 }
 
-export function compose({ toolPackages }: Parts) {
+export function compose({ toolPackages, actors: more }: Parts) {
+  const actors = makeActorRegistry(more);
   const made = makeToolbox([WORKSPACE_TOOL_PACKAGE, ...toolPackages]);
   if (!made.ok) throw new Error(`the tools of this deployment contradict each other: ${made.error.message}`);
   const toolbox = made.value;
@@ -117,7 +121,7 @@ export function compose({ toolPackages }: Parts) {
         floors: makeFloors(this.env.ORGS),
         orgLog: makeOrgLog(this.env.ORGS, refusals),
         toolbox,
-        findActor,
+        findActor: actors.find,
         push: {
           render: renderPush,
           rules: pushRulesOf(this.env),
@@ -163,15 +167,15 @@ export function compose({ toolPackages }: Parts) {
     }
   }
 
-  const app = createApp((env: Env) => connect(env, toolbox));
+  const app = createApp((env: Env) => connect(env, toolbox, actors));
   const worker: ExportedHandler<Env> = {
     fetch: (request, env, context) => app.fetch(request, env, context),
-    scheduled: async (_event, env) => sweep(connect(env, toolbox)),
+    scheduled: async (_event, env) => sweep(connect(env, toolbox, actors)),
   };
-  return { PlanObject, SessionObject, OrgObject, ProfileBudgetObject, worker, connect: (env: Env) => connect(env, toolbox) };
+  return { PlanObject, SessionObject, OrgObject, ProfileBudgetObject, worker, connect: (env: Env) => connect(env, toolbox, actors) };
 }
 
-function connect(env: Env, toolbox: Toolbox): Services {
+function connect(env: Env, toolbox: Toolbox, actors: ActorRegistry): Services {
   return {
     clock: { nowMs: () => Date.now() },
     ids: { ulid: () => ulid(), secret: randomSecret },
@@ -211,7 +215,7 @@ function connect(env: Env, toolbox: Toolbox): Services {
     budgets: budgetsOf(env),
     catalogue: toolbox.catalogue,
     callFacts: (call, protectedPaths) => outsideFactsOf(toolbox, call, protectedPaths),
-    actors: { names: () => ACTOR_NAMES, immediateReply },
+    actors: { names: () => actors.names, immediateReply: (action, args, message) => immediateReply(actors, action, args, message) },
   };
 }
 
@@ -282,15 +286,21 @@ const onceTokens = oncePerIsolate(([issuer, audience, jwksUrl, claimPrefix, org]
 const tokensOf = (env: Env): IdentityTokens =>
   onceTokens(env.OIDC_ISSUER, env.OIDC_AUDIENCE, env.OIDC_JWKS_URL, env.OIDC_CLAIM_PREFIX, env.OIDC_ORG);
 
-function immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null {
+function immediateReply(
+  actors: ActorRegistry,
+  action: ActionDocument,
+  args: JsonObject,
+  { text, messageId }: { readonly text: string; readonly messageId: string },
+): string | null {
   return (
-    findActor(action.actor)?.immediateReply?.({
+    actors.find(action.actor)?.immediateReply?.({
       action,
       arguments: args,
       phase: 'execute',
       cursor: null,
       results: new Map(),
-      input,
+      input: text,
+      messageIds: [messageId],
       guidance: [],
       earlierGuidance: [],
       attempt: 1,

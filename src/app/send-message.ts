@@ -201,7 +201,7 @@ async function toNewPlan(
   const text = textOfMessage(message);
   const args = validateArguments(action.value, start?.arguments);
   if (!args.ok) return err(withFieldPrefix(args.error, `message.metadata.${EXTENSION_URI}.`));
-  const reply = services.actors.immediateReply(action.value, args.value, text);
+  const reply = services.actors.immediateReply(action.value, args.value, { text, messageId: message.messageId });
   if (reply !== null) {
     const contextId = message.contextId ?? services.ids.ulid();
     return ok({

@@ -34,7 +34,7 @@ import type {
 export interface ActorDirectory {
   names(): readonly string[];
   /** The answer to a first message that needs no plan, or null when it needs one. */
-  immediateReply(action: ActionDocument, args: JsonObject, input: string): string | null;
+  immediateReply(action: ActionDocument, args: JsonObject, message: { readonly text: string; readonly messageId: string }): string | null;
 }
 
 /** Settings of the deployment, read once at the root. */

@@ -91,7 +91,7 @@ const AGAIN = [
 ] as const;
 
 /** A signal, or the end of the npm that started us: npm does not always pass a signal on, and must not leave a server behind. */
-function waitForEnd(): Promise<void> {
+export function waitForEnd(): Promise<void> {
   return new Promise((end) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end());
     if (process.env['npm_lifecycle_event'] === undefined) return;

@@ -13,6 +13,7 @@ export function actorContextOf(plan: Plan, blob: (digest: string) => Uint8Array 
     cursor: plan.cursor,
     results,
     input: resolveStored(plan.input, blob),
+    messageIds: plan.messages.flatMap(({ role, messageId }) => (role === 'user' ? [messageId] : [])),
     guidance: plan.guidance.slice(plan.guidanceSeen),
     earlierGuidance: plan.guidance.slice(0, plan.guidanceSeen),
     attempt: plan.attempt,

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { BUILTIN_PROFILE_NAMES } from '../../src/core/profile.ts';
-import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
+import { makeActorRegistry } from '../../src/engine/actors/registry.ts';
 import { makeService, type TestCaller, type TestService } from './service.ts';
 
 let service: TestService;
@@ -47,7 +47,7 @@ describe('action/add', () => {
   });
 
   it.each<[string, object, string, readonly string[]]>([
-    ['an actor', { actor: 'nobody/at-all', execute: undefined }, 'action.actor', ACTOR_NAMES],
+    ['an actor', { actor: 'nobody/at-all', execute: undefined }, 'action.actor', makeActorRegistry().names],
     ['a profile', { automation_profile: 'yolo' }, 'action.automation_profile', BUILTIN_PROFILE_NAMES],
     ['a profile that only looks like one', { automation_profile: 'Auto' }, 'action.automation_profile', BUILTIN_PROFILE_NAMES],
     ['a tool', { execute: [{ call: CALL }, { call: { tool: 'read_fil' } }] }, 'action.execute[1].call.tool', ['read_file', 'write_file']],

@@ -4,7 +4,7 @@ import { StorageUnavailable } from '../../src/app/ports.ts';
 import { digestOf } from '../../src/core/digest.ts';
 import { BUILTIN_PROFILE_NAMES, THRESHOLD_NAMES, THRESHOLDS } from '../../src/core/profile.ts';
 import { makeToolCatalogue, type ToolSpec } from '../../src/core/tool.ts';
-import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
+import { makeActorRegistry } from '../../src/engine/actors/registry.ts';
 import { WORKSPACE_TOOLS } from '../../src/engine/tools/workspace-tools.ts';
 import { sha256 } from '../../src/objects/sha256.ts';
 import { makeService, type TestCaller, type TestService } from './service.ts';
@@ -56,7 +56,7 @@ describe('registry/tool/list', () => {
 describe('registry/actor/list', () => {
   it('names the actors that an action can have', async () => {
     const { actors } = await viewer.call('_cleveragents/registry/actor/list', {});
-    expect(actors.map(({ name }) => name)).toEqual(ACTOR_NAMES);
+    expect(actors.map(({ name }) => name)).toEqual(makeActorRegistry().names);
   });
 });
 

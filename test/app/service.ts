@@ -10,7 +10,7 @@ import type { Services } from '../../src/app/services.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import type { Result } from '../../src/core/result.ts';
-import { ACTOR_NAMES } from '../../src/engine/actors/registry.ts';
+import { makeActorRegistry } from '../../src/engine/actors/registry.ts';
 import { outsideFactsOf } from '../../src/engine/outside-facts.ts';
 import { makeToolbox } from '../../src/engine/tools/toolbox.ts';
 import { WORKSPACE_TOOL_PACKAGE } from '../../src/engine/tools/workspace-tools.ts';
@@ -93,7 +93,7 @@ export function makeService(replace: Partial<Services> = {}): TestService {
     floors: makeMemoryFloors(),
     catalogue,
     callFacts: (call, protectedPaths) => outsideFactsOf(toolbox.value, call, protectedPaths),
-    actors: { names: () => ACTOR_NAMES, immediateReply: () => null },
+    actors: { names: () => makeActorRegistry().names, immediateReply: () => null },
     ...replace,
   };
   return { services, projects, clock, caller: (org, rest) => makeCaller(services, org, rest) };

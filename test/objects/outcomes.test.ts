@@ -148,9 +148,11 @@ describe('a hundred plans', () => {
       ],
     ]);
     expect(await calibrationOf(person, { action: actionName, project, actor: 'scripted/steps' })).toEqual(report);
-    for (const other of [{ action: 'other' }, { project: 'other' }, { actor: 'other' }]) {
+    const elsewhere = await addProject(person, {});
+    for (const other of [{ project: elsewhere }, { actor: 'scripted/commands' }]) {
       expect((await calibrationOf(person, other)).overall).toMatchObject(NOTHING);
     }
+    await expect(calibrationOf(person, { action: 'other' })).rejects.toThrow('Action not found');
   });
 
   /** Bands, shares and Brier score, counted in the plainest way. */

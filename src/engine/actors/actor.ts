@@ -28,6 +28,8 @@ export interface ActorContext {
   readonly results: ReadonlyMap<string, StepResult>;
   /** Text of the first message of the caller; '' if there is none. */
   readonly input: string;
+  /** Ids of the messages that callers have sent, as they gave them, oldest first. */
+  readonly messageIds: readonly string[];
   /** Guidance that arrived since the actor was asked last, oldest first. */
   readonly guidance: readonly string[];
   /** Guidance that the actor was shown before, in this phase or an earlier one, oldest first. With `guidance` it is all there is. */

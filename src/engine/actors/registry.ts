@@ -2,12 +2,15 @@ import type { Actor } from './actor.ts';
 import { scriptedCommands } from './scripted-commands.ts';
 import { scriptedSteps } from './scripted-steps.ts';
 
-/** The actor of that name, or null: a closed list, so that a name from outside selects and never loads anything. */
-export function findActor(name: string): Actor | null {
-  return ACTORS.get(name) ?? null;
+/** The actors of a deployment: a closed list, so that a name from outside selects and never loads anything. */
+export interface ActorRegistry {
+  find(name: string): Actor | null;
+  /** For messages: what an action can have as its actor. */
+  readonly names: readonly string[];
 }
 
-const ACTORS: ReadonlyMap<string, Actor> = new Map([scriptedSteps, scriptedCommands].map((actor) => [actor.name, actor]));
-
-/** Names for messages: what an action can have as its actor. */
-export const ACTOR_NAMES: readonly string[] = [...ACTORS.keys()];
+/** Those that every deployment has, and what it brings beside them. */
+export function makeActorRegistry(more: readonly Actor[] = []): ActorRegistry {
+  const actors = new Map([scriptedSteps, scriptedCommands, ...more].map((actor) => [actor.name, actor]));
+  return { find: (name) => actors.get(name) ?? null, names: [...actors.keys()] };
+}

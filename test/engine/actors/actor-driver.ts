@@ -63,6 +63,7 @@ export function contextOf(action: ActionDocument, overrides: Partial<ActorContex
     cursor: null,
     results: new Map(),
     input: '',
+    messageIds: [],
     guidance: [],
     earlierGuidance: [],
     attempt: 1,

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { readExampleActions } from '../../../src/cli/example-files.ts';
 import { validateArguments } from '../../../src/core/action.ts';
 import { COMMAND_HELP } from '../../../src/engine/actors/command-language.ts';
-import { ACTOR_NAMES, findActor } from '../../../src/engine/actors/registry.ts';
+import { makeActorRegistry } from '../../../src/engine/actors/registry.ts';
+
+const { find: findActor, names: ACTOR_NAMES } = makeActorRegistry();
+
 import { exampleActions, exampleProjectFiles } from '../../support/examples.ts';
 import { contextOf, runActor } from './actor-driver.ts';
 

@@ -7,6 +7,7 @@ import { taskStateOf } from '../core/plan/task-state.ts';
 import type { Refusal } from '../core/refusal.ts';
 import { invalidState, notFound } from '../core/refusal.ts';
 import { err, ok, type Result } from '../core/result.ts';
+import { type AcceptedModes, acceptedModes } from './accepted-modes.ts';
 import { actorOf } from './caller.ts';
 import type { CallContext } from './handler.ts';
 import { keptChanges } from './kept-changes.ts';
@@ -76,7 +77,7 @@ export async function runStream(
   const sent = await sendWithWebhook(request.params, call, services);
   if (!sent.ok) return sent;
   if (sent.value.kind === 'reply') return ok(once({ id: null, event: { kind: 'message', message: sent.value.message } }));
-  return ok(streamPlan(sent.value.snapshot, call, services, endsStream));
+  return ok(accepting(acceptedModes(request.params, call.extensionActivated), streamPlan(sent.value.snapshot, call, services, endsStream)));
 }
 
 /** Where a stream ends: with the task, or where words are needed. While an approval is awaited elsewhere (auth-required) it stays open. */
@@ -102,7 +103,8 @@ async function send(params: OperationParams['send'], call: StandardContext, serv
   if (!returnImmediately && !isSettled(taskStateOf(plan))) await settled(plan.id, call, services);
   const snapshot = (await services.plans.plan(call.principal.org, plan.id).read()) ?? sent.value.snapshot;
   const looked = await lookedUp(snapshot, services);
-  return ok({ kind: 'task', task: taskOf(snapshot, { historyLength, includeArtifacts: true, ...looked }) });
+  const accepted = acceptedModes(params, call.extensionActivated);
+  return ok({ kind: 'task', task: accepted.task(taskOf(snapshot, { historyLength, includeArtifacts: true, ...looked })) });
 }
 
 /** What a task shows that is not in its plan's state. A task is shown without what cannot be looked up now: plan/artifacts says that. */
@@ -189,6 +191,10 @@ async function subscribe(
 async function readTask(id: string, call: StandardContext, services: Services): Promise<Result<PlanSnapshot, Refusal>> {
   const snapshot = isPlanId(id) ? await services.plans.plan(call.principal.org, id).read() : null;
   return snapshot === null ? err(notFound('task', id)) : ok(snapshot);
+}
+
+async function* accepting(modes: AcceptedModes, events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {
+  for await (const { id, event } of events) yield { id, event: modes.event(event) };
 }
 
 async function* once(event: NumberedEvent): AsyncGenerator<NumberedEvent> {

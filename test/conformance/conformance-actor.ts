@@ -47,6 +47,8 @@ const SCENARIOS: readonly (readonly [prefix: string, deeds: readonly Deed[]])[] 
   ['tck-stream-artifact-chunked', [chunk('chunk-1 ', { lastChunk: false }), chunk('chunk-2', { append: true, lastChunk: true })]],
   ['tck-', [{ say: 'Unhandled messageId prefix' }]],
   ['test-resubscribe-message-id', [{ holdMs: HOLD_MS }]],
+  // What the recorded traffic of the SDKs calls a task that takes long.
+  ['long-', [{ holdMs: HOLD_MS }]],
   ['', ['ask']],
 ];
 

@@ -293,6 +293,41 @@ describe('the 1.0 suite, streams and push notifications on', () => {
     }
   });
 
+  test.each(['JSONRPC', 'HTTP+JSON'])('parts of every kind come back as they were sent, up to a megabyte, over %s', async (binding) => {
+    const metadata = { 'urn:example:note': { deep: [1, null, 'x'] } };
+    const parts = [
+      { text: `${'é€😀\u0000\r\n'.repeat(80_000)}end`, mediaType: 'text/markdown', filename: 'a b.md', metadata },
+      { raw: Buffer.from(Array.from({ length: 780_000 }, (_, n) => (n * 7919) % 256)).toString('base64'), mediaType: 'image/png' },
+      { url: 'https://example.com/x?y=%20z#f', mediaType: 'application/pdf' },
+      { data: { list: [1, -0.5, 1e21, 'ä', null, { empty: {} }], '': false } },
+      { data: null },
+      { data: [] },
+      { text: '' },
+    ];
+    const message = { messageId: `tck-input-required-${randomUUID()}`, role: 'ROLE_USER', parts, referenceTaskIds: ['a', 'b'] };
+    const task =
+      binding === 'JSONRPC'
+        ? (await rpc('SendMessage', { message })).result.task
+        : (await rest('POST /message:send', { message })).body.task;
+    const got = binding === 'JSONRPC' ? (await rpc('GetTask', { id: task.id })).result : (await rest(`GET /tasks/${task.id}`)).body;
+    expect(got.history[0].parts).toEqual(parts);
+  });
+
+  test('a client that takes text alone is asked in words; one that speaks the extension gets its data all the same', async () => {
+    const ask = async (acceptedOutputModes: readonly string[], headers: Record<string, string> = V1) => {
+      const message = { messageId: 'tck-input-required-modes', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+      const { result } = await rpc('SendMessage', { message, configuration: { acceptedOutputModes } }, headers);
+      return result.task.status.message.parts.map((part: Any) => Object.keys(part)[0]);
+    };
+    expect(await ask([])).toEqual(['text', 'data']);
+    expect(await ask(['text/plain', 'application/json'])).toEqual(['text', 'data']);
+    expect(await ask(['text/plain'])).toEqual(['text']);
+    expect(await ask(['text/plain'], { ...V1, 'A2A-Extensions': 'urn:cleveragents:extensions:v1' })).toEqual(['text', 'data']);
+    const message = { messageId: 'tck-input-required-modes', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+    const events = await stream('SendStreamingMessage', { message, configuration: { acceptedOutputModes: ['text/plain'] } });
+    expect(JSON.stringify(events)).not.toContain('"data":{"approval_id"');
+  });
+
   test('an extended card that is not declared is refused', async () => {
     expect((await rpc('GetExtendedAgentCard', {})).error).toMatchObject({ code: -32004 });
     expect((await rest('GET /extendedAgentCard')).status).toBe(400);
@@ -325,6 +360,18 @@ describe('the 0.3 suite', () => {
     const { result } = await rpc('message/send', { message: message('quick'), configuration: { blocking: false } });
     expect(result.status.state).toBeOneOf(['submitted', 'working', 'input-required']);
     expect((await rpc('tasks/get', { id: result.id, historyLength: 1 })).result.history).toHaveLength(1);
+  });
+
+  test('parts of every kind come back as they were sent, up to a megabyte', async () => {
+    const bytes = Buffer.from(Array.from({ length: 780_000 }, (_, n) => (n * 31) % 256)).toString('base64');
+    const parts = [
+      { kind: 'text', text: `${'é€😀\r\n'.repeat(90_000)}end`, metadata: { 'urn:example:note': 1 } },
+      { kind: 'file', file: { bytes, mimeType: 'image/png', name: 'a b.png' } },
+      { kind: 'file', file: { uri: 'https://example.com/x?y=%20z#f', mimeType: 'application/pdf' } },
+      { kind: 'data', data: { list: [1, -0.5, 1e21, 'ä', null, { empty: {} }] } },
+    ];
+    const { result } = await rpc('message/send', { message: message('parts', { parts }) });
+    expect((await rpc('tasks/get', { id: result.id })).result.history[0].parts).toEqual(parts);
   });
 
   test('what is wrong is said by its code, with 200', async () => {

@@ -246,6 +246,29 @@ describe('what is told', () => {
     expect(new Set(heard)).toEqual(new Set(['profile.freed']));
   }, 30_000);
 
+  it('comes at most once a second from a plan that nobody answers', async () => {
+    const person = await newOrg();
+    const profile = await addProfile(person);
+    const heard: string[] = [];
+    FAULTS.between.set(person.org, ({ operation }) => {
+      if (!operation.startsWith('profile.')) return null;
+      heard.push(operation);
+      return 'silence';
+    });
+    const { planId, charge } = await external(person, profile);
+    const startedMs = Date.now();
+    let charged = 0;
+    for (; Date.now() - startedMs < 4_000; charged += 1) {
+      await charge(0.01);
+      // Whatever wakes the plan: what is on its way is not said again.
+      await runDurableObjectAlarm(stubOf(person, planId));
+    }
+    expect(heard.length).toBeLessThanOrEqual((Date.now() - startedMs) / 1_000 + 2);
+    FAULTS.between.clear();
+    const again = () => runDurableObjectAlarm(stubOf(person, planId)).then(() => knownMicroUsd(person, profile));
+    await expect.poll(again, { timeout: 15_000 }).toBe(charged * 10_000);
+  }, 30_000);
+
   it.each(['waits', 'has ended'] as const)(
     'comes from a stored plan that never told anything when it wakes next: one that %s',
     async (how) => {

@@ -121,17 +121,17 @@ export function reportLease(lease: LeaseState, nowMs: number): LeaseStep {
 
 /** The parent has acknowledged `close`. */
 export function leaseClosed(lease: LeaseState, close: Close, nowMs: number): LeaseStep {
-  const draft = begin(lease, nowMs);
-  const row = draft.rows.get(close.day);
-  if (row?.phase === 'closing' && row.closedMicroUsd === close.s + close.v) put(draft, { ...row, phase: 'closed' });
-  return finish(draft);
+  return acknowledged(lease, nowMs, (draft) => {
+    const row = draft.rows.get(close.day);
+    if (row?.phase === 'closing' && row.closedMicroUsd === close.s + close.v) put(draft, { ...row, phase: 'closed' });
+  });
 }
 
 /** The parent has acknowledged `freed`. */
 export function freedHeard(lease: LeaseState, freed: Freed, nowMs: number): LeaseStep {
-  const draft = begin(lease, nowMs);
-  if (freed.v >= (draft.heard.get(freed.day)?.v ?? 0)) draft.heard.set(freed.day, freed);
-  return finish(draft);
+  return acknowledged(lease, nowMs, (draft) => {
+    if (freed.v >= (draft.heard.get(freed.day)?.v ?? 0)) draft.heard.set(freed.day, freed);
+  });
 }
 
 /** Time has passed: a day that is over is returned and closed; what the parent must hear and may not have heard is sent again. */
@@ -185,8 +185,23 @@ interface Draft extends LeaseState {
 /** After so many asks for one ticket whose grants were taken back before they could be used. */
 const MAX_ASKS = 5;
 
+/** A parent from which nothing is held would otherwise hear of the next charges as soon as it has heard of some, however many there are. */
+function acknowledged(lease: LeaseState, nowMs: number, take: (draft: Draft) => void): LeaseStep {
+  const draft = lease.covers ? begin(lease, nowMs) : draftOf(lease, nowMs);
+  take(draft);
+  return lease.covers ? finish(draft) : stepOf(draft);
+}
+
+function draftOf(lease: LeaseState, nowMs: number): Draft {
+  return { ...lease, heard: new Map(lease.heard), nowMs, changes: new Map(), outputs: [] };
+}
+
+function stepOf({ nowMs: _nowMs, changes, outputs, ...lease }: Draft): LeaseStep {
+  return { lease, changes, outputs };
+}
+
 function begin(lease: LeaseState, nowMs: number): Draft {
-  const draft: Draft = { ...lease, heard: new Map(lease.heard), nowMs, changes: new Map(), outputs: [] };
+  const draft = draftOf(lease, nowMs);
   // First of all, so that nothing is said of `s` that is not covered by the lease: a crash may have come between charge and lease row.
   for (const day of daysOf(draft)) {
     const overdrawn = -freeOn(draft, day);
@@ -210,8 +225,7 @@ function finish(draft: Draft, last: LeaseOutput | null = null): LeaseStep {
   closeDays(draft, today);
   if (draft.asking === null) askForHead(draft, today);
   if (last !== null) draft.outputs.push(last);
-  const { nowMs: _nowMs, changes, outputs, ...lease } = draft;
-  return { lease, changes, outputs };
+  return stepOf(draft);
 }
 
 function serve(draft: Draft): void {

@@ -401,6 +401,22 @@ describe('a parent from which nothing is held', () => {
     expect(nextLeaseSweepMs(plan.lease, plan.nowMs)).toBe(Date.parse(`${TOMORROW}T00:00:00Z`));
   });
 
+  it('is not told of the next charges because it has heard of some', () => {
+    const plan = new LeaseDriver(false);
+    plan.book(10, 0);
+    plan.report();
+    plan.book(25, 0);
+    plan.heard(0, 0, 10);
+    expect(plan.out).toEqual([]);
+    expect(hasUnsaidCharges(plan.lease)).toBe(true);
+    plan.report();
+    expect(plan.out).toEqual([told(25)]);
+    plan.book(25, 0, { ended: true });
+    plan.book(40, 0, { day: TOMORROW });
+    plan.closed(0, 25);
+    expect(plan.out).toEqual([]);
+  });
+
   it('hears nothing of a plan that reserves, charges nothing, rests and ends', () => {
     const plan = new LeaseDriver(false);
     plan.book(0, 50);

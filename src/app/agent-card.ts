@@ -21,7 +21,8 @@ export interface CardRequest {
 
 /** The card that a client reads who speaks a version: pure where it asks for 1.0, or where nothing else is served. */
 export function cardShape(version: ProtocolVersion | null, { protocolVersions }: Settings): CardRequest['shape'] {
-  return version === '1.0' || !protocolVersions.includes('0.3') ? '1.0' : 'hybrid';
+  if (!protocolVersions.includes('0.3')) return '1.0';
+  return version === '1.0' && protocolVersions.includes('1.0') ? '1.0' : 'hybrid';
 }
 
 /** What anybody may know: the actions that the deployment makes public, and every method. */

@@ -105,19 +105,26 @@ export const REST_PEERS: readonly Peer[] = [
   { name: '@a2a-js/sdk 0.3.14 over HTTP+JSON', version: '0.3', connect: (url, key) => connectV03(url, key, 'HTTP+JSON') },
 ];
 
+/** The 1.x client in its mode for agents that speak 0.3 alone. */
+export const LEGACY_PEERS: readonly Peer[] = [
+  { name: '@a2a-js/sdk 1.3.0 for 0.3', version: '0.3', connect: (url, key) => connectV1(url, key, 'JSONRPC', '0.3') },
+  { name: '@a2a-js/sdk 1.3.0 for 0.3 over HTTP+JSON', version: '0.3', connect: (url, key) => connectV1(url, key, 'HTTP+JSON', '0.3') },
+];
+
 type Binding = 'JSONRPC' | 'HTTP+JSON';
 
 const metadataOf = ({ start }: Outgoing): JsonObject | undefined => (start === undefined ? undefined : { [EXTENSION_URI]: start });
 
 const planOf = (metadata: Readonly<Record<string, unknown>> | undefined): JsonObject => (metadata?.[EXTENSION_URI] ?? {}) as JsonObject;
 
-async function connectV1(url: string, key: string, binding: Binding = 'JSONRPC'): Promise<PeerClient> {
+async function connectV1(url: string, key: string, binding: Binding = 'JSONRPC', version: ProtocolVersion = '1.0'): Promise<PeerClient> {
   const isRest = binding === 'HTTP+JSON';
-  const wire = isRest ? restWireLog('1.0', key) : wireLog('1.0', key);
+  const wire = isRest ? restWireLog(version, key) : wireLog(version, key);
+  const legacyCompat = { enabled: version === '0.3' };
   const { fetch: fetchImpl } = wire;
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-    transports: [isRest ? new RestTransportFactory({ fetchImpl }) : new JsonRpcTransportFactory({ fetchImpl })],
-    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+    transports: [isRest ? new RestTransportFactory({ fetchImpl, legacyCompat }) : new JsonRpcTransportFactory({ fetchImpl, legacyCompat })],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
     preferredTransports: [binding],
   });
   const client = await new ClientFactory(options).createFromUrl(url);

@@ -1,7 +1,8 @@
-/** A `fetch` that presents a key and checks what comes back: every answer is JSON-RPC, every result has its version's official form. */
+/** A `fetch` that presents a key and checks what comes back: every answer is JSON-RPC, every result has its version's form, with no member more. */
 import { expect } from 'vitest';
 import type { ProtocolVersion } from '../../src/a2a/version.ts';
 import { expectOfficial } from '../a2a/oracles.ts';
+import { STRICT_WIRE } from '../a2a/strict-wire.ts';
 
 /** Standard methods by what their results are. */
 const RESULTS: ReadonlyMap<string, 'task' | 'sendResult' | 'event' | 'pushConfig' | 'pushList'> = new Map([
@@ -41,6 +42,7 @@ export function wireLog(version: ProtocolVersion, key: string): WireLog {
     expect(response.error?.code).not.toBe(-32603);
     const what = RESULTS.get(method);
     if (what === undefined || response.result === undefined) return;
+    STRICT_WIRE[version][what].parse(response.result);
     expectOfficial(version, what, response.result);
     checked += 1;
   };

@@ -6,6 +6,7 @@ import {
   type Limit,
   type ListEntry,
   type PermitList,
+  type PolicyOrigin,
 } from './guard-policy.ts';
 import type { Grants } from './guards/guard.ts';
 import { canonicalJson } from './json.ts';
@@ -57,9 +58,12 @@ export interface RevisedGuards {
   readonly changed: boolean;
 }
 
-/** The policy in force: what is locked, and the plan's own revisions, each to the strictest. Where both say the same, the locked one is named. */
-export function withRevision(locked: GuardPolicy, own: Guardrails): GuardPolicy {
-  const added = combinePolicies([{ origin: 'revision', guardrails: own }]);
+/**
+ * The policy in force: what is locked, and what comes to it (the plan's own revisions, unless another origin is said), each to the strictest.
+ * Where both say the same, the locked one is named.
+ */
+export function withRevision(locked: GuardPolicy, own: Guardrails, origin: PolicyOrigin = 'revision'): GuardPolicy {
+  const added = combinePolicies([{ origin, guardrails: own }]);
   return {
     ...locked,
     planCapMicroUsd: tighter(locked.planCapMicroUsd, added.planCapMicroUsd),

@@ -13,6 +13,7 @@ import {
 } from '../../../src/core/guard-policy.ts';
 import { evaluateGuards } from '../../../src/core/guards/guards.ts';
 import { canonicalJson } from '../../../src/core/json.ts';
+import { childTerms } from '../../../src/core/plan/child-terms.ts';
 import type { AutomationProfile } from '../../../src/core/profile.ts';
 import { parseProfile } from '../../../src/core/profile.ts';
 import { CATALOGUE, factsOf, requestOf } from './fixtures.ts';
@@ -278,6 +279,32 @@ it('never allows with one source more what it refuses without it', () => {
       const refused = new Set(withMore.verdicts.filter((verdict) => !verdict.allowed).map((verdict) => verdict.guard));
       for (const verdict of without.verdicts) if (!verdict.allowed) expect(refused.has(verdict.guard)).toBe(true);
     }),
+    { numRuns: 2000 },
+  );
+});
+
+it('allows nothing to a child plan that it does not allow to the parent, and asks no less', () => {
+  const profile = { name: 'full-auto', level: 'plan', document: lookup('full-auto') as AutomationProfile, digest: 'd' } as const;
+  fc.assert(
+    fc.property(
+      fc.array(source, { maxLength: 3 }),
+      guardrails,
+      fc.option(fc.nat(5_000_000)),
+      request,
+      facts,
+      (sources, own, carved, call, now) => {
+        const policy = combinePolicies([{ origin: 'profile', profile: profile.document }, ...sources]);
+        const child = childTerms({ profile, policy }, own, carved);
+        expect(child.profile).toBe(profile);
+        expect(child.policy.thresholds).toEqual(policy.thresholds);
+        expect(child.policy.unattended).toBe(policy.unattended);
+        const [ofParent, ofChild] = [evaluateGuards(policy, call, now), evaluateGuards(child.policy, call, now)];
+        if (ofChild.allowed) expect(ofParent.allowed).toBe(true);
+        const refused = new Set(ofChild.verdicts.filter((verdict) => !verdict.allowed).map((verdict) => verdict.guard));
+        for (const verdict of ofParent.verdicts) if (!verdict.allowed) expect(refused.has(verdict.guard)).toBe(true);
+        if (carved !== null) expect(child.policy.planCapMicroUsd?.value).toBeLessThanOrEqual(carved);
+      },
+    ),
     { numRuns: 2000 },
   );
 });
